@@ -2,7 +2,7 @@
  * them, and their saved state.
  *
  *   const struct plugin *p;
- *   TRY(plugin_open("grpo", TARE_ESTIMATOR, &search, &p, e));
+ *   TRY(plugin_open("grpo", TARE_KIND_ESTIMATOR, &search, &p, e));
  *   TRY(plugin_params(p, config.params, &arena, &values, e));
  *   TRY(plugin_create(p, values, 0, &env, &instance, e));
  *   ...p->estimator->compute(instance->self, ...) between plugin_enter and plugin_leave,
@@ -24,6 +24,7 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "config/kinds.h"
+#include "plugin/columns.h"
 
 #include <fenv.h>
 #include <stdbool.h>
@@ -39,8 +40,12 @@ struct plugin {
     uint64_t hash;    /* XXH3 of the file, for the run's manifest */
     uint32_t minor_built;
     tare_descriptor desc;
+    const char *build;        /* of the file: "tare-sdk 1.0.0, c, gcc 12.2"; NULL: not given */
     const tare_param *params; /* [desc.n_params], in this build's layout */
+    const tare_want *wants;   /* [desc.n_wants], the same */
+    const int16_t *column;    /* [desc.n_wants] enum column_id of each want */
     union {
+        const tare_head *head;
 #define PLUGIN_TABLE(CONSTANT, NAME, ...) const tare_##NAME *NAME;
         /* const tare_estimator *estimator; and so on: desc.kind has the one to use */
         PLUGIN_KINDS(PLUGIN_TABLE)
@@ -87,8 +92,8 @@ tare_status plugin_each(const char *path, plugin_visit visit, void *ctx, struct 
 tare_status plugin_list(const struct plugin_search *search, plugin_visit visit, void *ctx, struct err *e);
 
 const char *plugin_kind_name(int32_t kind); /* "estimator", ... */
-/* Returns the section that has the parameters: [estimator.NAME], [verifier.NAME], [objective.NAME],
- * [curriculum.NAME], and [clusterer.NAME] for encoders and codebooks. */
+/* Returns the section that has the parameters: [estimator.NAME], [verifier.NAME], [encoder.NAME],
+ * [codebook.NAME], [objective.NAME], [curriculum.NAME], [environment.NAME]. */
 const char *plugin_section_kind(int32_t kind);
 
 /* ---------------------------------------------------------------- parameters */
@@ -126,14 +131,17 @@ tare_status plugin_describe(const struct plugin *p, enum plugin_format format, s
 struct plugin_env {
     uint64_t seed; /* run.seed */
     void *ctx;
-    void (*metric)(void *ctx, const char *name, double value); /* name: "estimator/..." */
+    const char *instance; /* its name in the run; NULL: the plugin's */
+    /* name: "estimator/...", "verifier.strict/..."; how: TARE_METRIC_... */
+    void (*metric)(void *ctx, const char *name, double value, int32_t how);
     int32_t (*cancelled)(void *ctx);
     /* "tare.embed/1" -> const tare_embed_v1 * */
     const void *(*extension)(void *ctx, const char *id);
     /* for an objective, until create returns; NULL: the defaults of [loss] */
     const tare_loss *loss;
-    /* for a curriculum, until destroy returns; NULL: eight rows of one file */
-    const tare_rows *rows;
+    /* for a curriculum, until destroy returns; NULL: eight rows of one file. The columns are made by
+     * curriculum/columns.c from the plugin's wants. */
+    const tare_dataset *dataset;
     /* The extension "tare.row_fields/1" (tare/base.h), until destroy returns; NULL: not offered. */
     const char *row_fields;
 };
@@ -141,13 +149,33 @@ struct plugin_env {
 struct plugin_instance {
     const struct plugin *plugin;
     void *self;
-    const tare_value *values; /* the instance's own copy */
+    const char *name;         /* its name in the run */
+    const tare_value *values; /* the instance's own copy, as configured */
+    const tare_value *given;  /* as the plugin gets them: absolute paths, values of secrets */
+    const uint8_t *wanted;    /* [desc.n_wants] 0: turned off by select */
+    tare_sizes sizes;         /* of kinds with the function sizes; again after fit and load */
     tare_host host;
     struct plugin_env env;
     int64_t n_clusters;
     int64_t allocated; /* bytes held through host->alloc; atomic */
 };
 
+/* Writes 1 or 0 for each want: those that the values need. wanted: [desc.n_wants]. Needs no
+ * instance. */
+tare_status plugin_select(const struct plugin *p, const tare_value *values, uint8_t *wanted, struct err *e);
+/* True if the instance wants a column. */
+bool plugin_wants(const struct plugin_instance *i, enum column_id column);
+/* Fills one entry of tare_batch.column or tare_tokens.column: NULL data where the want is turned off
+ * or absent. data: [n, width] of the column's type. Refuses a width that the want does not allow, and
+ * NULL data for a want that is not optional: "estimator X wants the column entropy, which ..." with
+ * `missing` as the rest of the sentence. */
+struct plugin_column {
+    const void *data;
+    int64_t n, width;
+    const char *missing;
+};
+tare_status plugin_column(const struct plugin_instance *i, uint32_t want, const struct plugin_column *from, tare_column *out,
+                          struct err *e);
 /* Creates an instance. n_clusters: for estimators, K of the run's codebook, 0 without one. */
 tare_status plugin_create(const struct plugin *p, const tare_value *values, int64_t n_clusters, const struct plugin_env *env,
                           struct plugin_instance **out, struct err *e);
@@ -194,25 +222,24 @@ tare_status plugin_leave(struct plugin_call *c, const struct plugin_instance *i,
 /* The calls below check the outputs (verdict codes, finite numbers, clusters in
  * range). */
 /* Verifiers. */
-tare_status plugin_verify(struct plugin_instance *i, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+tare_status plugin_verify(struct plugin_instance *i, const tare_completion *const *completions, tare_verdict *const *verdicts, int64_t n,
                           struct err *e);
 /* Returns the inputs that the verdicts depend on in addition to the completion, with these
  * parameters (TARE_USES_ANSWER, ...). Needs no instance. */
 tare_status plugin_uses(const struct plugin *p, const tare_value *values, uint32_t *out, struct err *e);
-/* True if the verifier offers submit, poll and cancel. */
+/* True if the verifier offers submit, poll, take and cancel. */
 bool plugin_waits(const struct plugin *p);
-tare_status plugin_submit(struct plugin_instance *i, const tare_answer *answer, int64_t ticket, struct err *e);
-/* bytes: the size of each ticket's completion. */
-tare_status plugin_poll(struct plugin_instance *i, const tare_waiting *w, const int64_t *bytes, struct err *e);
+tare_status plugin_submit(struct plugin_instance *i, const tare_completion *completion, int64_t ticket, struct err *e);
+tare_status plugin_poll(struct plugin_instance *i, const tare_waiting *w, struct err *e);
+/* completion: the one that was submitted. */
+tare_status plugin_take(struct plugin_instance *i, const tare_completion *completion, int64_t ticket, tare_verdict *out, struct err *e);
 void plugin_cancel(struct plugin_instance *i, int64_t ticket);
-tare_status plugin_explain(struct plugin_instance *i, tare_answer *answer, struct str *out,
+tare_status plugin_explain(struct plugin_instance *i, tare_completion *completion, struct str *out,
                            struct err *e); /* TARE_E_UNSUPPORTED: not offered */
 /* Encoders. out: [n, D]. */
 tare_status plugin_encode(struct plugin_instance *i, const tare_text *texts, int64_t n, float *out, struct err *e);
-/* Encoders and codebooks. plugin_dim returns D, plugin_size K. plugin_fit learns from a corpus of
- * texts or rows; without a fit function it returns TARE_OK. */
-int64_t plugin_dim(const struct plugin_instance *i);
-int64_t plugin_size(const struct plugin_instance *i);
+/* Encoders and codebooks; D and K are in sizes. plugin_fit learns from a corpus of texts or rows;
+ * without a fit function it returns TARE_OK. */
 tare_status plugin_fit(struct plugin_instance *i, const tare_text *items, int64_t n, struct err *e);
 struct plugin_assignment {
     const float *embedding; /* [n, dim], or NULL for a codebook of rows */
@@ -223,17 +250,21 @@ struct plugin_assignment {
 };
 /* Codebooks: assigns a cluster to each embedding [n, D] or row [n]. */
 tare_status plugin_assign(const struct plugin_instance *i, const struct plugin_assignment *q, struct err *e);
-/* Appends one line of text with name, version, parameters and, for an encoder, its identity
- * function's text. Equal lines mean equal results. */
+tare_status plugin_cluster_name(const struct plugin_instance *i, int64_t k, struct str *out, struct err *e);
+
+/* Every kind. Appends one line of text with name, version, parameters (secrets left out) and the text
+ * of its identity function. Equal lines mean equal results. */
 tare_status plugin_identity(const struct plugin_instance *i, struct str *out, struct err *e);
+/* Appends the state as the plugin describes it, one JSON object; "{}" without a describe function. */
+tare_status plugin_describe_state(const struct plugin_instance *i, struct str *out, struct err *e);
 
 /* ---------------------------------------------------------------- saved state */
 
 /* Appends the plugin's state, framed with kind, name, version, parameters locked on resume, length
  * and XXH3. The body is empty for a plugin without a state. */
 tare_status plugin_save(const struct plugin_instance *i, struct str *out, struct err *e);
-/* Loads a framed state. where: names the source in messages. Refused: another plugin, another major
- * version, another value of a locked parameter (one that the state does not name must have its
+/* Loads a framed state. where: names the source in messages. Refused: another plugin, a state version that load does
+ * not read, another value of a locked parameter (one that the state does not name must have its
  * default), damaged or truncated bytes, or trailing bytes. *used: bytes of the frame; with used
  * NULL, n must be the frame's length. */
 tare_status plugin_load(struct plugin_instance *i, const void *data, int64_t n, int64_t *used, const char *where, struct err *e);
@@ -253,9 +284,12 @@ tare_status plugin_load_raw(struct plugin_instance *i, const void *data, int64_t
 struct plugin_stream {
     struct str *out;
     const char *data;
-    int64_t at, size;    /* at: bytes written, or read */
-    bool full;           /* more than PLUGIN_MOST_STATE was written */
-    const char *version; /* of the plugin that wrote the data; NULL: unknown */
+    int64_t at, size;       /* at: bytes written, or read */
+    bool full;              /* more than PLUGIN_MOST_STATE was written */
+    uint32_t state_version; /* of the plugin that wrote the data; 0: unknown */
+    /* For a text of people: at most this many bytes are kept, and the text is cut at a character. 0:
+     * no limit but PLUGIN_MOST_STATE. */
+    int64_t keep;
 };
 tare_stream plugin_stream(struct plugin_stream *s);
 

@@ -1,6 +1,6 @@
 /* The end of a file with one built-in plugin, whose function table is FUNCTIONS. The arguments
- * after the name are its other members of tare_descriptor: kind, summary, source, parameters,
- * needs, threading. */
+ * after the name are its other members of tare_descriptor: kind, summary, about, parameters, wants,
+ * calls. */
 #ifndef BUILT_IN_H
 #define BUILT_IN_H
 
@@ -11,13 +11,13 @@
                                                .name = NAME,                                                                       \
                                                .version = "1.0.0",                                                                 \
                                                .license = "Apache-2.0",                                                            \
-                                               .param_size = sizeof(tare_param),                                                   \
                                                .functions = &FUNCTIONS,                                                            \
                                                __VA_ARGS__};
-#define BUILT_IN(NAME, ...) BUILT_IN_SINCE(0, NAME, __VA_ARGS__)
-/* MINOR: the oldest minor version of a host that can run it. */
-#define BUILT_IN_SINCE(MINOR, NAME, ...)                                                                                           \
+#define BUILT_IN(NAME, ...)                                                                                                        \
     BUILT_IN_DESCRIPTOR(NAME, __VA_ARGS__)                                                                                         \
-    TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, MINOR)
+    TARE_PLUGIN_ENTRY(&DESCRIPTOR)
+
+/* Values of tare_descriptor.about. */
+#define ABOUT(PAPER) ((const char *const[]){"paper", PAPER, NULL})
 
 #endif
