@@ -9,7 +9,7 @@ enum { MATCH_LIMIT = 1000000, HEAP_KIB = 65536 };
 
 static tare_status missing_argument(const struct ifeval_case *c, const char *key, const char *what, tare_error *error)
 {
-    return text_fail(error, TARE_E_CONFIG, "the row's kwargs for %s need \"%s\", %s", c->id, key, what);
+    return tare_fail(error, TARE_E_CONFIG, "the row's kwargs for %s need \"%s\", %s", c->id, key, what);
 }
 
 /* The published data set has its numbers as floats. */
@@ -76,7 +76,7 @@ tare_status arg_count(const struct ifeval_case *c, const char *pattern, int64_t 
                                          PCRE2_UTF | PCRE2_UCP | PCRE2_CASELESS | PCRE2_NO_START_OPTIMIZE, &code, &at, NULL);
     if (!compiled) {
         pcre2_get_error_message(code, (PCRE2_UCHAR *)message, sizeof message);
-        return text_fail(error, TARE_E_CONFIG, "%s: the pattern '%.200s' cannot be read at byte %zu: %s", c->id, pattern, at + 1,
+        return tare_fail(error, TARE_E_CONFIG, "%s: the pattern '%.200s' cannot be read at byte %zu: %s", c->id, pattern, at + 1,
                          message);
     }
     count_in(compiled, c->text, most, n);
