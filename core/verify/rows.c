@@ -121,6 +121,24 @@ tare_status verify_row_fields(const struct config *c, const struct dataset *cons
     return arena_strdup(a, line.data, line.size, (char **)(uintptr_t)out, e);
 }
 
+tare_status verify_find_unrepeatable(const struct config *c, struct arena *a, const char **out, struct err *e)
+{
+    const struct plugin_search search = {.folder = c->run.plugins};
+    struct verify_list list = {0};
+    struct verify_use use;
+    bool more;
+    *out = NULL;
+    TRY(arena_strdup(a, c->verifier.plugins, -1, &list.next, e));
+    TRY(verify_list_next(&list, &use, &more, e));
+    while (more && !*out) {
+        const struct plugin *p;
+        TRY(plugin_open(use.plugin, TARE_KIND_VERIFIER, &search, &p, e));
+        if (!(p->verifier->flags & TARE_VERIFIER_REPEATS)) *out = use.as ? use.as : p->desc.name;
+        TRY(verify_list_next(&list, &use, &more, e));
+    }
+    return TARE_OK;
+}
+
 static tare_status check_rows(struct verify *v, bool compared, const struct dataset *d, struct err *e)
 {
     for (int64_t i = 0; i < d->n; i++) {
