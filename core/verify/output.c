@@ -4,18 +4,23 @@
 
 #include <string.h>
 
-/* Appends what fits, up to the end of a character. */
+static bool continues_character(char c)
+{
+    return ((unsigned char)c & 0xC0) == 0x80;
+}
+
+/* Appends what fits. A text that is too long ends before the character that is cut. */
 static tare_status write_text(void *ctx, const void *data, int64_t size)
 {
     struct verify_text *t = ctx;
     const char *bytes = data;
     if (size < 0 || (size && !data)) return TARE_E_INVALID;
-    int64_t n = t->cut ? 0 : size < t->limit - t->size ? size : t->limit - t->size;
-    t->cut = t->cut || n < size;
-    /* a continuation byte is 10xxxxxx */
-    while (t->cut && n > 0 && n < size && ((unsigned char)bytes[n] & 0xC0) == 0x80) n--;
-    if (n > 0) memcpy(t->data + t->size, bytes, (size_t)n);
+    if (t->cut || !size) return TARE_OK;
+    const int64_t left = t->limit - t->size, n = size < left ? size : left;
+    memcpy(t->data + t->size, bytes, (size_t)n);
     t->size += n;
+    t->cut = n < size;
+    for (char next = t->cut ? bytes[n] : 0; t->size && continues_character(next);) next = t->data[--t->size];
     t->data[t->size] = 0;
     return TARE_OK;
 }
