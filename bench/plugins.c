@@ -91,7 +91,7 @@ static void cost(const char *name)
 {
     struct err e = {0};
     struct plugin_instance *i;
-    if (plugin_new(&(struct plugin_wanted){name, TARE_ESTIMATOR, NULL, NULL, 4, NULL}, &i, &e)) {
+    if (plugin_new(&(struct plugin_wanted){name, TARE_KIND_ESTIMATOR, NULL, NULL, 4, NULL}, &i, &e)) {
         fprintf(stderr, "%s\n", e.message);
         exit(1);
     }
@@ -102,7 +102,7 @@ static void cost(const char *name)
     for (int k = 0; k <= M; k++) group[k] = k * G;
     for (int k = 0; k <= M * G; k++) token[k] = k;
     for (int k = 0; k < M; k++) uid[k] = (uint64_t)k, cluster[k] = k % 4;
-    for (int k = 0; k < M * G; k++) reward[k] = (k * 7 % 5) < 2, verdict[k] = TARE_CORRECT;
+    for (int k = 0; k < M * G; k++) reward[k] = (k * 7 % 5) < 2, verdict[k] = TARE_VERDICT_CORRECT;
     const tare_batch batch = {.struct_size = sizeof batch,
                               .n_groups = M,
                               .n_rollouts = M * G,

@@ -34,7 +34,7 @@ tare_status arg_text(const struct ifeval_case *c, const char *key, tare_text *ou
 tare_status arg_compare(const struct ifeval_case *c, int64_t n, const char *key, const char *relation, bool *out, tare_error *error)
 {
     const char *r = json_string_value(json_object_get(c->args, relation));
-    int64_t bound;
+    int64_t bound = 0;
     const tare_status s = arg_whole(c, key, &bound, error);
     if (s) return s;
     if (!r || (strcmp(r, "less than") != 0 && strcmp(r, "at least") != 0))
