@@ -104,7 +104,7 @@ tare_status verify_add(struct verify *v, const struct verify_use *use, const str
     TRY(mem_new(n * (int64_t)sizeof(struct plugin_instance *), (void **)&f->instance, e));
     v->n_verifiers++; /* from here on verify_close frees it */
     if (env) v->env = *env;
-    struct plugin_env own = v->env;
+    struct plugin_env own = env ? *env : (struct plugin_env){0};
     own.instance = f->name;
     if (makes_sandboxes(f->plugin)) v->options.confine.namespaces = true;
     TRY(plugin_params_as(f->plugin, f->name, settings, &v->arena, &f->values, e));
