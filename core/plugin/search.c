@@ -18,7 +18,7 @@ const char *plugin_kind_name(int32_t kind)
 
 const char *plugin_section_kind(int32_t kind)
 {
-    return CONFIG_KINDS[kind].section;
+    return CONFIG_KINDS[kind].name;
 }
 
 bool plugin_name_ok(const char *name)

@@ -81,7 +81,7 @@ static tare_status add_change(void *ctx, const struct config_difference *d, stru
         TRY(is_locked(&c->f->after, TARE_ESTIMATOR, d->key, &locked, e));
     if (!strncmp(d->section, "curriculum.", 11) && config_uses(&c->f->after, d->section))
         TRY(is_locked(&c->f->after, TARE_CURRICULUM, d->key, &other, e));
-    c->cluster |= !strncmp(d->section, "clusterer", 9) && d->changes_training;
+    c->cluster |= (!strncmp(d->section, "encoder", 7) || !strncmp(d->section, "codebook", 8)) && d->changes_training;
     c->estimator |= c->cluster || locked || (!strcmp(d->section, "estimator") && !strcmp(d->key, "plugin"));
     c->objective |= !strcmp(d->section, "objective") && !strcmp(d->key, "plugin");
     c->curriculum |= other || shares || (!strcmp(d->section, "curriculum") && !strcmp(d->key, "plugin"));
