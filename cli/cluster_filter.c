@@ -9,6 +9,7 @@
 #include "cluster/match.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 /* Lines of a chunk, and slices of a chunk that are formatted in parallel. */
@@ -51,7 +52,8 @@ static tare_status print_cluster(const struct filter *f, int64_t i, struct str *
     const json_t *id = json_object_get(f->lines[i], "id");
     if (id) json_object_set(o, "id", (json_t *)(uintptr_t)id);
     json_object_set_new(o, "cluster", json_integer(f->cluster[i]));
-    json_object_set_new(o, "distance", f->cluster[i] < 0 ? json_null() : json_real((double)f->distance[i]));
+    json_object_set_new(o, "distance",
+                        f->cluster[i] < 0 || isnan(f->distance[i]) ? json_null() : json_real((double)f->distance[i]));
     if (f->cluster[i] >= 0) TRY(plugin_cluster_name(f->codebook.instance, f->cluster[i], &name, e));
     if (name.size) json_object_set_new(o, "name", json_stringn(name.data, (size_t)name.size));
     TRY(json_print(o, text, e));
