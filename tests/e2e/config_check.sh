@@ -27,6 +27,8 @@ check 3 'none of ' codebook.field.field=topic
 check 3 'chat_template = none.jinja does not exist' data.chat_template=none.jinja
 check 3 'the prompt has ' rollout.max_prompt_tokens=2
 check 3 'bv_blend' codebook.plugin=none
+check 3 'clusterer.codebook is codebook.plugin' clusterer.codebook=none
+check 3 'did you mean \[encoder.hashed\]' enocder.hashed.dim=8
 check 3 'no estimator named .gspo.; gspo is an objective: objective.plugin=gspo' estimator.plugin=gspo
 check 3 'no objective named .bv_blend.; bv_blend is an estimator: estimator.plugin=bv_blend' objective.plugin=bv_blend
 check 3 "\[train\] has no key 'leaningrate'; did you mean train.lr, which is TRL's learning_rate?" train.leaningrate=1e-4
