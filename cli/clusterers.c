@@ -40,7 +40,7 @@ tare_status cli_codebook_open(const char *name, const char *const *settings, int
     return cli_plugin_open("kmeans", TARE_KIND_CODEBOOK, all, n + 1, out, e);
 }
 
-static bool is_key(const char *key, const char *text, size_t n)
+static bool key_equals(const char *key, const char *text, size_t n)
 {
     return strlen(key) == n && !strncmp(key, text, n);
 }
@@ -48,7 +48,7 @@ static bool is_key(const char *key, const char *text, size_t n)
 static bool has_old_key(const tare_param *param, const char *text, size_t n)
 {
     for (const char *const *old = param->old_keys; old && *old; old++)
-        if (is_key(*old, text, n)) return true;
+        if (key_equals(*old, text, n)) return true;
     return false;
 }
 
@@ -56,7 +56,7 @@ static bool has_param(const struct plugin *p, const char *assignment)
 {
     const size_t n = strcspn(assignment, "=");
     for (uint32_t i = 0; i < p->desc.n_params; i++)
-        if (is_key(p->params[i].key, assignment, n) || has_old_key(&p->params[i], assignment, n)) return true;
+        if (key_equals(p->params[i].key, assignment, n) || has_old_key(&p->params[i], assignment, n)) return true;
     return false;
 }
 
