@@ -1,5 +1,5 @@
 /* The kinds of plugins. Every list of kinds in the engine is made from PLUGIN_KINDS, so a new kind
- * is one line here, its function table in sdk/include/tare, its members in plugin/validate.c, and
+ * is one line here, its function table in sdk/include/tare, its members in plugin/functions.c, and
  * the calls that open it.
  *
  * KIND(CONSTANT, NAME, KEY, FOLDER, HEADING):
