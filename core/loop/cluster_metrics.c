@@ -12,9 +12,9 @@ enum { CLUSTERS_MOST = 64 };
 static void set_cluster_metric(struct run *r, int64_t k, const char *what, double value)
 {
     char name[200];
-    const tare_text label = cluster_name(&r->cluster, k);
-    if (label.size)
-        snprintf(name, sizeof name, "cluster/%.*s/%s", (int)(label.size < 100 ? label.size : 100), label.data, what);
+    OWNED(str_free) struct str label = {0};
+    if (!cluster_name(&r->cluster, k, &label, NULL) && label.size)
+        snprintf(name, sizeof name, "cluster/%.100s/%s", label.data, what);
     else
         snprintf(name, sizeof name, "cluster/%lld/%s", (long long)k, what);
     observe_set(r->observe, name, value);

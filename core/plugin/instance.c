@@ -101,7 +101,7 @@ static tare_status given_text(const struct plugin_instance *i, const tare_param 
     if (p->type != TARE_PARAM_PATH || *text == '/') return TARE_OK;
     char folder[FS_PATH];
     if (!getcwd(folder, sizeof folder)) FAIL(e, TARE_E_IO, "the working folder: %s", strerror(errno));
-    TRY(fs_join(folder, text, out, e));
+    TRY(fs_join(out, folder, text, e));
     *given = out;
     return TARE_OK;
 }

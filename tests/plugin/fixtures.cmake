@@ -27,7 +27,7 @@ endforeach()
 foreach(CASE waits swaps_tickets waits_too_long differs_when_waited_for never_judges keeps_views cancels_nothing judges_unasked)
     tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/waits.c)
 endforeach()
-foreach(CASE good_clusterer depends_on_batch nan_embedding distance_by_batch cluster_by_batch loses_fit takes_damage identity_by_instance shares_scratch)
+foreach(CASE good_clusterer depends_on_batch nan_embedding distance_by_batch cluster_by_batch loses_fit takes_damage learns_in_assign name_by_call identity_by_instance shares_scratch)
     tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/clusterer.c)
 endforeach()
 foreach(CASE good_objective own_kl slope_sign slope_in_clip slope_half slope_of_detached entropy_without_slope wrong_way learns_nothing value_unwritten
