@@ -97,13 +97,6 @@ static tare_status open_estimator(struct estimator *est, const struct estimate_o
     est->call = est->instance->plugin->estimator;
     est->late = plugin_wants(est->instance, COLUMN_UPDATED_LOGPROB);
     const tare_sizes *sizes = &est->instance->sizes;
-    const char *name = est->instance->plugin->desc.name;
-    const int64_t most = 1 << 30;
-    if (sizes->prepare < 0 || sizes->prepare > most || sizes->collect < 0 || sizes->collect > most)
-        FAIL(e, TARE_E_PLUGIN, "estimator %s: invalid sizes of its sums: %lld and %lld numbers", name, (long long)sizes->prepare,
-             (long long)sizes->collect);
-    if (sizes->record < 0 || sizes->record > 1 << 20)
-        FAIL(e, TARE_E_PLUGIN, "estimator %s: invalid size of its records: %lld numbers", name, (long long)sizes->record);
     est->prepare_size = sizes->prepare;
     est->collect_size = sizes->collect;
     est->record_size = sizes->record;

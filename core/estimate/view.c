@@ -30,7 +30,7 @@ static tare_status find_column(const struct batch *b, enum column_id id, const t
                                struct plugin_column *out, struct err *e)
 {
     const int64_t M = b->n_groups, N = b->n_rollouts, T = b->n_tokens, C = b->n_components;
-    *out = (struct plugin_column){NULL, 0, 1, "the batch does not have"};
+    *out = (struct plugin_column){NULL, 0, 1, "which the batch does not have"};
 #define IS(DATA, COUNT, WIDTH) (out->data = (DATA), out->n = (COUNT), out->width = (WIDTH), TARE_OK)
 /* Equal for all rollouts while each of them is a single turn. */
 #define CONSTANT(TYPE, N, VALUE) (out->n = (N), filled(a, N, sizeof(TYPE), &(const TYPE){VALUE}, &out->data, e))
@@ -116,7 +116,7 @@ static tare_status add_columns(const struct plugin_instance *i, const struct bat
         if (!i->wanted[w] || id == COLUMN_UPDATED_LOGPROB) continue;
         TRY(find_column(b, id, names, a, &from, e));
         if (field_of(i, w)) {
-            snprintf(missing, sizeof missing, "the batch has no rows for; give each group its row: \"row\":{\"%.60s\":1}",
+            snprintf(missing, sizeof missing, "but the batch has no rows; give each group its row: \"row\":{\"%.60s\":1}",
                      field_of(i, w));
             from = (struct plugin_column){number ? number + w * b->n_groups : NULL, b->n_groups, 1, missing};
         }
@@ -158,7 +158,7 @@ tare_status estimate_view(const struct plugin_instance *i, const struct batch *b
 tare_status view_updated(const struct plugin_instance *i, const tare_batch *view, const float *logprob, tare_column *column,
                          struct err *e)
 {
-    const struct plugin_column from = {logprob, view->n_tokens, 1, "this host does not compute"};
+    const struct plugin_column from = {logprob, view->n_tokens, 1, "which is not computed here"};
     for (uint32_t w = 0; w < i->plugin->desc.n_wants; w++) {
         column[w] = view->column[w];
         if (i->wanted[w] && i->plugin->column[w] == COLUMN_UPDATED_LOGPROB) TRY(plugin_column(i, w, &from, &column[w], e));

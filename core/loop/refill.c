@@ -41,8 +41,7 @@ static tare_status merge_groups(struct estimator *est, const struct batch *a, st
 
 static int64_t groups_wanted(const struct run *r)
 {
-    const int64_t estimator = estimate_metrics(r->learner.estimator)->refill_groups,
-                  curriculum = curriculum_replaces(r->curriculum);
+    const int64_t estimator = estimate_metrics(r->learner.estimator)->extra_groups, curriculum = curriculum_replaces(r->curriculum);
     return estimator > INT64_MAX - curriculum ? INT64_MAX : estimator + curriculum;
 }
 
