@@ -64,7 +64,7 @@ static void open__refuses(void **state)
     struct estimator *est;
     struct estimate_options o = {.plugin = fixture("unknown_want")};
     assert_int_equal(estimate_open(&o, &est, &e), TARE_E_UNSUPPORTED);
-    assert_non_null(strstr(e.message, "unknown needs 0x"));
+    assert_non_null(strstr(e.message, "it wants the column \"no_such_column\", which this program does not have"));
     o.plugin = fixture("negative_size");
     assert_int_equal(estimate_open(&o, &est, &e), TARE_E_PLUGIN);
     assert_null(est);
@@ -82,6 +82,25 @@ static void run__keeps_the_floating_point_mode(void **state)
     assert_ok(estimate_run(est, &b, &arena, &e), &e);
     assert_int_equal(fegetround(), FE_TONEAREST);
     assert_true(tiny * 0.1f > 0); /* denormal numbers are not flushed to zero */
+    estimate_free(est);
+}
+
+/* Only the advantages are required. No confidence counts as 0. */
+static void run__needs_no_baseline(void **state)
+{
+    (void)state;
+    const struct estimate_options o = {.plugin = fixture("skips_context")};
+    struct estimator *est;
+    struct batch b;
+    assert_ok(estimate_open(&o, &est, &e), &e);
+    parse("{\"groups\":[{\"rewards\":[1,0],\"lengths\":[2,1],\"logprob\":[[-1,-3],[-4]]}]}", &b);
+    assert_ok(estimate_run(est, &b, &arena, &e), &e);
+    assert_true(b.advantage[0] == -1 && b.advantage[1] == -4 && b.token_advantage[1] == 0.25f);
+    assert_true(isnan(b.baseline[0]) && isnan(b.scale[0]) && b.confidence[0] == 0);
+    assert_true(estimate_metrics(est)->confidence_mean == 0);
+    b.logprob = NULL;
+    assert_int_equal(estimate_run(est, &b, &arena, &e), TARE_E_SHAPE);
+    assert_non_null(strstr(e.message, "estimator context wants the column logprob, which the batch does not have"));
     estimate_free(est);
 }
 
@@ -376,6 +395,7 @@ int main(void)
         cmocka_unit_test(run__names_what_a_plugin_did_wrong),
         cmocka_unit_test(open__refuses),
         cmocka_unit_test(run__keeps_the_floating_point_mode),
+        cmocka_unit_test(run__needs_no_baseline),
         cmocka_unit_test(run__refuses_a_nan_reward),
         cmocka_unit_test(metrics__are_given),
         cmocka_unit_test(parse__refuses),
