@@ -63,7 +63,8 @@ const struct plugin *estimate_plugin(const struct estimator *est);
  * as a number is something else. where: "file:line". seen: 0 before the first row; collects the
  * fields that some row has. */
 tare_status estimate_check_row(const struct estimator *est, tare_text row, const char *where, uint64_t *seen, struct err *e);
-/* Refuses, after the last row, a required field that no row has. data: the data set's name for messages. */
+/* Refuses, after the last row, a required field that no row has. data: the data set's name for
+ * messages. */
 tare_status estimate_check_seen(const struct estimator *est, uint64_t seen, const char *data, struct err *e);
 
 /* Fills advantage, rollout_weight, baseline, scale, confidence and token_advantage (NULL where the

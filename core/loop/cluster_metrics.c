@@ -1,6 +1,7 @@
 /* History of each cluster, recorded with the step's metrics: arrays of K numbers in the object
- * "per_cluster" of the estimator's description (m1, m2, n_eff, ...), and the mean confidence w of the step's groups. A cluster with
- * a name is recorded under it: cluster/add2/m1. Nothing is recorded above 64 clusters. */
+ * "per_cluster" of the estimator's description (m1, m2, n_eff, ...), and the mean confidence w of
+ * the step's groups. A cluster with a name is recorded under it: cluster/add2/m1. Nothing is
+ * recorded above 64 clusters. */
 #include "loop/step_metrics.h"
 
 #include "base/json.h"
