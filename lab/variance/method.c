@@ -4,20 +4,13 @@
 
 const char *const STATE_NAMES[STATES] = {"-", "cold", "saved", "warmed"};
 
-static bool requires_column(const struct plugin *p, enum column_id column)
-{
-    for (uint32_t w = 0; w < p->desc.n_wants; w++)
-        if (p->column[w] == (int)column && !(p->wants[w].flags & TARE_WANT_OPTIONAL)) return true;
-    return false;
-}
-
 /* Return the reason why the estimator cannot be measured, or NULL. */
 static const char *why_unmeasurable(const struct plugin *p)
 {
     if (p->estimator->flags & TARE_ESTIMATOR_GIVES_TOKENS) return "its advantages are per token";
-    if (requires_column(p, COLUMN_LOGPROB) || requires_column(p, COLUMN_ENTROPY) || requires_column(p, COLUMN_REF_LOGPROB))
+    if (plugin_requires(p, COLUMN_LOGPROB) || plugin_requires(p, COLUMN_ENTROPY) || plugin_requires(p, COLUMN_REF_LOGPROB))
         return "it uses the tokens' probabilities";
-    if (requires_column(p, COLUMN_OFF_POLICY)) return "it uses the rows' own completions";
+    if (plugin_requires(p, COLUMN_OFF_POLICY)) return "it uses the rows' own completions";
     return NULL;
 }
 
