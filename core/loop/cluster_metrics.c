@@ -1,7 +1,7 @@
 /* History of each cluster, recorded with the step's metrics: arrays of K numbers in the object
  * "per_cluster" of the estimator's description (m1, m2, n_eff, ...), and the mean confidence w of
- * the step's groups. A cluster with a name is recorded under it: cluster/add2/m1. Nothing is
- * recorded above 64 clusters. */
+ * the step's groups where the estimator requires clusters. A cluster with a name is recorded under
+ * it: cluster/add2/m1. Nothing is recorded above 64 clusters. */
 #include "loop/step_metrics.h"
 
 #include "base/json.h"
@@ -59,6 +59,6 @@ tare_status cluster_metrics(struct run *r, struct err *e)
     const json_t *per_cluster = json_object_get(state, "per_cluster");
     if (!per_cluster) return TARE_OK;
     set_state(r, per_cluster);
-    set_confidence(r);
+    if (plugin_requires(estimate_plugin(r->learner.estimator), COLUMN_CLUSTER)) set_confidence(r);
     return TARE_OK;
 }
