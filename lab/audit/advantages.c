@@ -112,7 +112,7 @@ static tare_status estimate_step(struct audit *a, struct audit_step *s, struct b
     b->step = s->number < 0 ? 0 : s->number;
     TRY(open_estimator(a, s, e));
     if (estimate_run(a->estimator, b, &a->step, e)) return err_prefix(e, "%s, step %lld", s->file, (long long)s->number);
-    return s->state ? TARE_OK : estimate_apply(a->estimator, b->step, e);
+    return s->state ? TARE_OK : estimate_apply(a->estimator, &(struct estimate_update){.step = b->step, .updates = 1}, e);
 }
 
 /* ---------------------------------------------------------------- comparing */
