@@ -131,11 +131,7 @@ static tare_status open_plugin(struct objective *o, const struct objective_optio
                             .entropy_coef = l->entropy_coef,
                             .shaping = l->shaping};
     struct plugin_env env = x->env;
-    /* create may keep the pointer until destroy */
-    tare_loss *own;
-    TRY(arena_new(&o->own, &own, 1, e));
-    *own = loss;
-    env.loss = own;
+    env.loss = &loss;
     TRY(plugin_new(&(struct plugin_wanted){x->plugin, TARE_KIND_OBJECTIVE, x->search, x->settings, 0, &env}, &o->instance, e));
     o->call = o->instance->plugin->objective;
     o->n_annotated = o->call->annotate ? o->instance->sizes.prepare : 0;
