@@ -77,7 +77,7 @@ static struct batch verify_groups(struct rig *g, const int64_t *row, const char 
     for (int64_t i = 0; i < b.n_rollouts; i++) {
         const char what = outcomes[i + i / 4];
         b.reward[i] = what == '1' ? 1 : what == 'h' ? 0.5 : 0;
-        b.verdict[i] = what == '1' ? TARE_CORRECT : what == 't' ? TARE_TIMED_OUT : TARE_WRONG;
+        b.verdict[i] = what == '1' ? TARE_VERDICT_CORRECT : what == 't' ? TARE_VERDICT_TIMED_OUT : TARE_VERDICT_WRONG;
         b.token_begin[i + 1] = b.token_begin[i] + (length ? length[i] : 1);
     }
     for (int64_t m = 0; m < b.n_groups; m++) b.row[m] = &g->rows[row[m]];
@@ -144,9 +144,9 @@ static void what_is_kept(void **state)
             if (i && i % 4 == 0) got[at++] = ' ';
             got[at++] = "koc"[b.fate[i]];
         }
-        if (strcmp(got, KEPT[k].fates) || curriculum_replaces(g.c) != KEPT[k].replaces)
+        if (strcmp(got, KEPT[k].fates) || curriculum_extra_groups(g.c) != KEPT[k].replaces)
             fail_msg("%s %s on %s: %s and %lld more, not %s and %lld", KEPT[k].plugin, KEPT[k].settings, KEPT[k].outcomes, got,
-                     (long long)curriculum_replaces(g.c), KEPT[k].fates, (long long)KEPT[k].replaces);
+                     (long long)curriculum_extra_groups(g.c), KEPT[k].fates, (long long)KEPT[k].replaces);
         rig_free(&g);
     }
 }
@@ -173,11 +173,11 @@ static void freed_places_are_filled(void **state)
     for (int step = 0; step < 2; step++) {
         begin(&g);
         verify_groups(&g, row, "1000 1000 1000 1000", NULL);
-        assert_int_equal(curriculum_replaces(g.c), 4);
+        assert_int_equal(curriculum_extra_groups(g.c), 4);
         verify_groups(&g, row, "1000 1000 1000", NULL);
-        assert_int_equal(curriculum_replaces(g.c), 1);
+        assert_int_equal(curriculum_extra_groups(g.c), 1);
         verify_groups(&g, row, "1000", NULL);
-        assert_int_equal(curriculum_replaces(g.c), 0);
+        assert_int_equal(curriculum_extra_groups(g.c), 0);
         assert_ok(curriculum_apply(g.c, &e), &e);
     }
     rig_free(&g);
