@@ -450,9 +450,23 @@ static tare_status apply_reader(void *self, const tare_batch *b, tare_error *err
     return TARE_OK;
 }
 
+static tare_status save_reader(const void *self, const tare_stream *out, tare_error *error)
+{
+    (void)self, (void)error;
+    return tare_put(out, &seen.applied, sizeof seen.applied);
+}
+
+static tare_status load_reader(void *self, const tare_stream *in, tare_error *error)
+{
+    (void)self, (void)error;
+    return tare_get(in, &seen.applied, sizeof seen.applied);
+}
+
 static const tare_curriculum READER_FUNCTIONS = {.struct_size = sizeof READER_FUNCTIONS,
                                                  .create = create_reader,
                                                  .destroy = destroy_reader,
+                                                 .save = save_reader,
+                                                 .load = load_reader,
                                                  .keep = keep_odd,
                                                  .apply = apply_reader};
 static const tare_descriptor READER = {.struct_size = sizeof READER,
@@ -461,6 +475,8 @@ static const tare_descriptor READER = {.struct_size = sizeof READER,
                                        .version = "1.0.0",
                                        .summary = "reads fields of rows",
                                        .param_size = sizeof(tare_param),
+                                       .state_version = 1,
+                                       .state_oldest = 1,
                                        TARE_WANTS(WANTS, W_COUNT),
                                        .functions = &READER_FUNCTIONS};
 

@@ -1,10 +1,13 @@
 /* What an objective collects: one rollout at a time, added in batch order, so that the state does not
- * depend on the cut into micro-batches; and apply, which runs in every step. */
+ * depend on the cut into micro-batches or on ranks; and apply, which runs in every step. */
 #include "engine.h"
+#include "folder.h"
 #include "objective.h"
 
 #include "../model/small.h"
+#include "base/fs.h"
 #include "base/rng.h"
+#include "dist/threads.h"
 #include "update/update.h"
 
 #include <tare/sdk.h>
@@ -13,14 +16,13 @@ enum { M = 5, G = 4, LONGEST = 14, EPOCHS = 2, MINIBATCH = 2 * G };
 
 /* ---------------------------------------------------------------- an objective with a state */
 
-/* sum: of the shares; rollouts, tokens: collected in the step. The last apply is remembered. */
+/* sum: of all that it collected. The last apply is remembered. */
 struct adder {
     const tare_host *host;
-    double sum, rollouts, tokens;
-    int64_t steps;
+    double sum;
 };
 
-static struct {
+static _Thread_local struct {
     int64_t step, updates, skipped, calls;
     double sum, rollouts, tokens;
 } applied;
@@ -72,17 +74,28 @@ static tare_status apply(void *self, const tare_update *update, tare_error *erro
     struct adder *x = self;
     (void)error;
     x->sum += update->collected[0];
-    x->rollouts += update->collected[1];
-    x->tokens += update->collected[2];
-    x->steps++;
     applied.step = update->step, applied.updates = update->updates, applied.skipped = update->skipped, applied.calls++;
     applied.sum = x->sum, applied.rollouts = update->collected[1], applied.tokens = update->collected[2];
     return TARE_OK;
 }
 
+static tare_status save(const void *self, const tare_stream *out, tare_error *error)
+{
+    (void)error;
+    return tare_put(out, &((const struct adder *)self)->sum, sizeof(double));
+}
+
+static tare_status load(void *self, const tare_stream *in, tare_error *error)
+{
+    (void)error;
+    return tare_get(in, &((struct adder *)self)->sum, sizeof(double));
+}
+
 static const tare_objective FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
                                          .create = create,
                                          .destroy = destroy,
+                                         .save = save,
+                                         .load = load,
                                          .sizes = sizes,
                                          .compute = compute,
                                          .collect = collect,
@@ -94,6 +107,8 @@ static const tare_descriptor ADDER = {.struct_size = sizeof ADDER,
                                       .summary = "adds what it computed",
                                       .param_size = sizeof(tare_param),
                                       .want_size = sizeof(tare_want),
+                                      .state_version = 1,
+                                      .state_oldest = 1,
                                       .functions = &FUNCTIONS};
 static const tare_descriptor *const DESCRIPTORS[] = {&ADDER};
 static const tare_plugin PLUGIN = {.struct_size = sizeof PLUGIN, .n_descriptors = 1, .descriptors = DESCRIPTORS};
@@ -128,8 +143,8 @@ static struct trainer *open_trainer(struct model *m, int64_t micro_tokens, int64
 {
     struct err e = {0};
     struct trainer *t;
-    static struct train_config train;
-    static struct loss_config loss;
+    static _Thread_local struct train_config train;
+    static _Thread_local struct loss_config loss;
     train = plain_train(MINIBATCH, micro_tokens);
     loss = plain_loss(AGGREGATE_SEQUENCE);
     train.lr = 0; /* the weights stay, so that only the order of sums could differ */
@@ -177,6 +192,52 @@ static void the_state_does_not_depend_on_micro_batches(void **state)
     arena_free(&a);
 }
 
+struct job {
+    const char *folder;
+    const struct kernels *k;
+    const struct batch *b;
+    int64_t micro_tokens;
+    double sum[4]; /* of each rank */
+};
+
+static tare_status update_rank(struct comm *c, void *ctx, struct err *e)
+{
+    static const struct model_config config = {.dtype = PRECISION_F32, .save_dtype = SAVE_AUTO};
+    struct job *j = ctx;
+    struct model *m;
+    TRY(model_open(&(struct model_source){.folder = j->folder, .config = &config, .kernels = j->k, .comm = c, .shard = SHARD_ZERO3},
+                   &m, e));
+    struct trainer *t = open_trainer(m, j->micro_tokens, 8);
+    run_step(t, j->b, 7);
+    j->sum[c->rank] = applied.sum;
+    free_trainer(t);
+    model_free(m);
+    return TARE_OK;
+}
+
+static void the_state_does_not_depend_on_ranks(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct arena a;
+    double sum = 0;
+    arena_init(&a, "batch");
+    const struct batch b = random_batch(&a);
+    struct job j = {.folder = make_test_folder("tare-collect"), .b = &b};
+    struct model *m = small_model("qwen2", true, NULL);
+    assert_ok(model_save(m, j.folder, DTYPE_F32, NULL, &e), &e);
+    model_free(m);
+    assert_ok(kernels_cpu(NULL, &j.k, &e), &e);
+    for (int ranks = 1; ranks <= 4; ranks++) {
+        j.micro_tokens = 20 * ranks;
+        assert_ok(comm_threads(ranks, 30, update_rank, &j, &e), &e);
+        if (ranks == 1) sum = j.sum[0];
+        for (int r = 0; r < ranks; r++) assert_true(sum != 0 && !memcmp(&sum, &j.sum[r], sizeof sum));
+    }
+    fs_remove_tree(j.folder, NULL);
+    arena_free(&a);
+}
+
 /* Also where nothing is left to learn from. What an earlier step collected is not applied again. */
 static void apply_runs_in_every_step(void **state)
 {
@@ -207,7 +268,7 @@ static void a_skipped_minibatch_collects_nothing(void **state)
     double rollouts = -1;
     arena_init(&a, "batch");
     const struct batch b = random_batch(&a);
-    b.logprob[b.token_begin[9]] = -INFINITY;
+    b.logprob[b.token_begin[10]] = -INFINITY;
     for (int k = 0; k < 3; k++) {
         struct model *m = small_model("qwen2", true, NULL);
         struct trainer *t = open_trainer(m, MICRO[k], 1);
@@ -226,8 +287,8 @@ int main(void)
 {
     struct err e = {0};
     if (plugin_add("test", &PLUGIN, &e)) return 1;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_state_does_not_depend_on_micro_batches),
-                                       cmocka_unit_test(apply_runs_in_every_step),
-                                       cmocka_unit_test(a_skipped_minibatch_collects_nothing)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_state_does_not_depend_on_micro_batches), cmocka_unit_test(the_state_does_not_depend_on_ranks),
+        cmocka_unit_test(apply_runs_in_every_step), cmocka_unit_test(a_skipped_minibatch_collects_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
