@@ -30,17 +30,6 @@ double check_uniform(struct check *c)
     return rng_uniform(c->key, c->drawn++, 1);
 }
 
-/* "tare.logprob/1" of a policy step that made every token of the batch more likely. */
-static tare_status new_logprobs(void *ctx, int64_t rollout, float *out, tare_error *error)
-{
-    const tare_batch *b = ((const struct check *)ctx)->batch;
-    (void)error;
-    if (!b || rollout < 0 || rollout >= b->n_rollouts) return TARE_E_STATE;
-    const int64_t first = b->token_begin[rollout];
-    for (int64_t t = first; t < b->token_begin[rollout + 1]; t++) out[t - first] = 0.9f * b->token_logprob[t];
-    return TARE_OK;
-}
-
 /* "tare.embed/1" of a policy whose hidden states are a function of the text's bytes. */
 enum { EMBED_DIM = 8 };
 
@@ -50,11 +39,11 @@ static int64_t embed_dim(void *ctx)
     return EMBED_DIM;
 }
 
-static tare_status embed_identity(void *ctx, char *text, int64_t capacity)
+static tare_status embed_identity(void *ctx, const tare_stream *out, tare_error *error)
 {
-    (void)ctx;
-    snprintf(text, (size_t)capacity, "the policy of tare plugin check");
-    return TARE_OK;
+    static const char NAME[] = "the policy of tare plugin check";
+    (void)ctx, (void)error;
+    return out->write(out->ctx, NAME, sizeof NAME - 1);
 }
 
 static tare_status embed_texts(void *ctx, const tare_text *texts, int64_t n, float *out, tare_error *error)
@@ -69,24 +58,39 @@ static tare_status embed_texts(void *ctx, const tare_text *texts, int64_t n, flo
 
 static const void *find_extension(void *ctx, const char *id)
 {
-    struct check *c = ctx;
     static const tare_embed_v1 POLICY = {
         .struct_size = sizeof POLICY, .dim = embed_dim, .identity = embed_identity, .embed = embed_texts};
-    if (!strcmp(id, "tare.embed/1")) return &POLICY;
-    c->extension = (tare_logprob_v1){.struct_size = sizeof c->extension, .ctx = c, .logprob = new_logprobs};
-    return strcmp(id, "tare.logprob/1") || (c->plugin && c->plugin->desc.kind != TARE_ESTIMATOR) ? NULL : &c->extension;
+    (void)ctx;
+    return strcmp(id, "tare.embed/1") ? NULL : &POLICY;
 }
 
 struct plugin_env check_env(struct check *c)
 {
     return (struct plugin_env){
-        .seed = c->options->seed, .ctx = c, .extension = find_extension, .loss = &CHECK_LOSS, .rows = &CHECK_ROWS};
+        .seed = c->options->seed, .ctx = c, .extension = find_extension, .loss = &CHECK_LOSS, .dataset = &CHECK_DATASET};
+}
+
+static int64_t clusters_of(const struct plugin *p)
+{
+    return p->desc.kind == TARE_KIND_ESTIMATOR ? CHECK_CLUSTERS : 0;
+}
+
+tare_setup check_setup(const struct check *c, const tare_host *host, const tare_value *given)
+{
+    const int32_t kind = c->plugin->desc.kind;
+    return (tare_setup){.struct_size = sizeof(tare_setup),
+                        .host = host,
+                        .values = given,
+                        .instance = c->plugin->desc.name,
+                        .n_clusters = clusters_of(c->plugin),
+                        .loss = kind == TARE_KIND_OBJECTIVE ? &CHECK_LOSS : NULL,
+                        .dataset = kind == TARE_KIND_CURRICULUM ? &CHECK_DATASET : NULL};
 }
 
 tare_status check_instance(struct check *c, struct plugin_instance **out, struct err *e)
 {
     const struct plugin_env env = check_env(c);
-    return plugin_create(c->plugin, c->values, c->plugin->desc.kind == TARE_ESTIMATOR ? CHECK_CLUSTERS : 0, &env, out, e);
+    return plugin_create(c->plugin, c->values, clusters_of(c->plugin), &env, out, e);
 }
 
 /* After a refused load, the instance must still work. */
@@ -280,7 +284,7 @@ tare_status check_run(const struct check_options *o, void (*each)(void *ctx, con
                       int64_t *failed, struct err *e)
 {
     static const struct check_test *const LISTS[] = {CHECK_FILE,      CHECK_ANY,       CHECK_ESTIMATOR, CHECK_VERIFIER,
-                                                     CHECK_CLUSTERER, CHECK_OBJECTIVE, CHECK_CURRICULUM};
+                                                     CHECK_CLUSTERER, CHECK_OBJECTIVE, CHECK_CURRICULUM, CHECK_ENVIRONMENT};
     bool unusable = false;
     int64_t found = 0;
     *failed = 0;
