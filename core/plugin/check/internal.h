@@ -27,8 +27,8 @@ struct check {
     struct arena arena;          /* lives as long as the test */
     struct rng_key key;
     uint64_t drawn;
-    struct str note;         /* printed with a pass */
-    void *kept;              /* stored by a check_instance_function for its check_pair_function */
+    struct str note;  /* printed with a pass */
+    void *kept;       /* stored by a check_instance_function for its check_pair_function */
     bool skipped;     /* set by check_skip */
     bool untested;    /* a required parameter is missing */
     bool binary;      /* the estimator accepts rewards of 0 and 1 only */

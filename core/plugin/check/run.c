@@ -283,7 +283,7 @@ static tare_status run_in_child(const struct check_test *t, const struct check_o
 tare_status check_run(const struct check_options *o, void (*each)(void *ctx, const struct check_result *r), void *ctx,
                       int64_t *failed, struct err *e)
 {
-    static const struct check_test *const LISTS[] = {CHECK_FILE,      CHECK_ANY,       CHECK_ESTIMATOR, CHECK_VERIFIER,
+    static const struct check_test *const LISTS[] = {CHECK_FILE,      CHECK_ANY,       CHECK_ESTIMATOR,  CHECK_VERIFIER,
                                                      CHECK_CLUSTERER, CHECK_OBJECTIVE, CHECK_CURRICULUM, CHECK_ENVIRONMENT};
     bool unusable = false;
     int64_t found = 0;

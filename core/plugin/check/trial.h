@@ -26,6 +26,10 @@ tare_status trial_groups(struct check *c, const tare_batch *from, const int64_t 
  * output. */
 tare_status trial_absurd(struct check *c, const tare_batch *from, tare_batch *out, struct err *e);
 
+/* Returns a batch as the engine shows it to this instance: wants that are turned off have no data, and
+ * "updated_logprob" is there only after the policy step. column: [TARE_LIMIT_WANTS], the caller's. */
+tare_batch trial_show(const struct check *c, const struct plugin_instance *i, const tare_batch *b, bool after, tare_column *column);
+
 /* Makes an instance with a history of some steps. */
 tare_status trial_instance(struct check *c, struct plugin_instance **out, struct err *e);
 /* Runs prepare, compute, collect and record on t->b, and checks the outputs. */
