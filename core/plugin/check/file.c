@@ -71,8 +71,9 @@ const struct check_test CHECK_FILE[] = {
 static tare_status make_and_drop(struct check *c, const tare_value *values, const char *what, bool may_refuse, struct err *e)
 {
     struct plugin_instance *i;
+    struct plugin_env env;
+    TRY(check_env(c, &env, e));
     const struct surroundings before = surroundings_now();
-    const struct plugin_env env = check_env(c);
     const tare_status status =
         plugin_create(c->plugin, values, c->plugin->desc.kind == TARE_KIND_ESTIMATOR ? CHECK_CLUSTERS : 0, &env, &i, e);
     if (status && (!may_refuse || status == TARE_E_PLUGIN)) return err_prefix(e, "with %s", what);

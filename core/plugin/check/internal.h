@@ -71,11 +71,11 @@ extern const struct check_test CHECK_FILE[], CHECK_ANY[], CHECK_ESTIMATOR[], CHE
 
 uint64_t check_below(struct check *c, uint64_t n); /* the next random number in [0, n) */
 double check_uniform(struct check *c);
+/* Returns a field of a row: any number, and sometimes NaN, a missing one. Equal for equal prompts and
+ * names. */
+double check_field(const char *name, uint64_t uid);
 /* Returns the services of the checking host: the seed and tare.embed/1. */
-struct plugin_env check_env(struct check *c);
-/* Returns what an instance of the plugin is created from, with this host and these values as the
- * plugin gets them (plugin_instance.given). */
-tare_setup check_setup(const struct check *c, const tare_host *host, const tare_value *given);
+tare_status check_env(struct check *c, struct plugin_env *out, struct err *e);
 /* Makes a new instance with the test's parameters. */
 tare_status check_instance(struct check *c, struct plugin_instance **out, struct err *e);
 /* The first makes an instance with a history; the second runs several steps on two instances, which
@@ -88,8 +88,10 @@ tare_status check_state(struct check *c, check_instance_function used, check_pai
 enum { CHECK_CLUSTERS = 5 };
 /* [loss] of objectives under test. */
 extern const tare_loss CHECK_LOSS;
-/* Rows of three files for curricula under test. */
+/* Rows of three files for curricula under test, without columns. */
 extern const tare_dataset CHECK_DATASET;
+/* Copies a data set, with the columns that the plugin wants of its rows. */
+tare_status check_dataset(struct check *c, const tare_dataset *rows, const tare_dataset **out, struct err *e);
 
 /* elf.c: calls visit with every symbol that a shared object exports. */
 tare_status elf_exports(const char *path, tare_status (*visit)(void *ctx, const char *name, bool unique, struct err *e), void *ctx,

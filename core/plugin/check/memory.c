@@ -92,11 +92,12 @@ static tare_status failing_allocations(struct check *c, struct err *e)
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     TRY(check_instance(c, &i, e));
     for (int64_t n = 0; n < 64; n++) {
-        struct stingy s = {.host = plugin_host(NULL), .env = check_env(c), .left = n};
+        struct stingy s = {.host = plugin_host(NULL), .env = i->env, .left = n};
         tare_host host = s.host;
         tare_error error = {.struct_size = sizeof error};
         void *self = NULL;
-        const tare_setup setup = check_setup(c, &host, i->given);
+        tare_setup setup = i->setup;
+        setup.host = &host;
         host.ctx = &s;
         host.alloc = stingy_alloc;
         host.release = stingy_release;

@@ -5,6 +5,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,14 @@ uint64_t check_below(struct check *c, uint64_t n)
 double check_uniform(struct check *c)
 {
     return rng_uniform(c->key, c->drawn++, 1);
+}
+
+double check_field(const char *name, uint64_t uid)
+{
+    uint64_t x = uid;
+    for (; *name; name++) x = (x ^ (uint64_t)(unsigned char)*name) * 0x100000001b3u;
+    x ^= x >> 29;
+    return x % 4 ? (double)(x % 1000) / 8 - 10 : (double)NAN;
 }
 
 /* "tare.embed/1" of a policy whose hidden states are a function of the text's bytes. */
@@ -64,33 +73,38 @@ static const void *find_extension(void *ctx, const char *id)
     return strcmp(id, "tare.embed/1") ? NULL : &POLICY;
 }
 
-struct plugin_env check_env(struct check *c)
+tare_status check_dataset(struct check *c, const tare_dataset *rows, const tare_dataset **out, struct err *e)
 {
-    return (struct plugin_env){
-        .seed = c->options->seed, .ctx = c, .extension = find_extension, .loss = &CHECK_LOSS, .dataset = &CHECK_DATASET};
+    const struct plugin *p = c->plugin;
+    tare_dataset *copy;
+    tare_column *column;
+    TRY(arena_new(&c->arena, &copy, 1, e));
+    TRY(arena_new(&c->arena, &column, p->desc.n_wants + 1, e));
+    *copy = *rows;
+    copy->column = column;
+    for (uint32_t k = 0; k < p->desc.n_wants; k++) {
+        double *field;
+        if (p->wants[k].axis != TARE_AXIS_ROW || p->column[k] == COLUMN_ABSENT) continue;
+        TRY(arena_new(&c->arena, &field, rows->n_rows + 1, e));
+        for (int64_t r = 0; r < rows->n_rows; r++) field[r] = check_field(p->wants[k].name, rows->prompt_uid[r]);
+        column[k] = (tare_column){field, rows->n_rows, 1};
+    }
+    *out = copy;
+    return TARE_OK;
 }
 
-static int64_t clusters_of(const struct plugin *p)
+tare_status check_env(struct check *c, struct plugin_env *out, struct err *e)
 {
-    return p->desc.kind == TARE_KIND_ESTIMATOR ? CHECK_CLUSTERS : 0;
-}
-
-tare_setup check_setup(const struct check *c, const tare_host *host, const tare_value *given)
-{
-    const int32_t kind = c->plugin->desc.kind;
-    return (tare_setup){.struct_size = sizeof(tare_setup),
-                        .host = host,
-                        .values = given,
-                        .instance = c->plugin->desc.name,
-                        .n_clusters = clusters_of(c->plugin),
-                        .loss = kind == TARE_KIND_OBJECTIVE ? &CHECK_LOSS : NULL,
-                        .dataset = kind == TARE_KIND_CURRICULUM ? &CHECK_DATASET : NULL};
+    *out = (struct plugin_env){.seed = c->options->seed, .ctx = c, .extension = find_extension, .loss = &CHECK_LOSS};
+    return c->plugin->desc.kind == TARE_KIND_CURRICULUM ? check_dataset(c, &CHECK_DATASET, &out->dataset, e) : TARE_OK;
 }
 
 tare_status check_instance(struct check *c, struct plugin_instance **out, struct err *e)
 {
-    const struct plugin_env env = check_env(c);
-    return plugin_create(c->plugin, c->values, clusters_of(c->plugin), &env, out, e);
+    struct plugin_env env;
+    *out = NULL;
+    TRY(check_env(c, &env, e));
+    return plugin_create(c->plugin, c->values, c->plugin->desc.kind == TARE_KIND_ESTIMATOR ? CHECK_CLUSTERS : 0, &env, out, e);
 }
 
 /* After a refused load, the instance must still work. */

@@ -82,15 +82,6 @@ static uint64_t a_prompt(struct check *c)
     return (check_below(c, PROMPTS) + 1) * 0x9e3779b97f4a7c15u;
 }
 
-/* A field of a row: any number, and sometimes a missing one. Equal for equal prompts and names. */
-static double a_field(const char *name, uint64_t uid)
-{
-    uint64_t x = uid;
-    for (; *name; name++) x = (x ^ (uint64_t)(unsigned char)*name) * 0x100000001b3u;
-    x ^= x >> 29;
-    return x % 4 ? (double)(x % 1000) / 8 - 10 : (double)NAN;
-}
-
 /* Adds a rollout of one turn, or of several with context tokens between them. n: its index. */
 static void add_turns(struct check *c, enum trial_shape shape, struct arrays *x, int64_t n)
 {
@@ -176,7 +167,7 @@ static void fill_groups(struct check *c, enum trial_shape shape, const tare_batc
 {
     for (int64_t m = 0; m < b->n_groups; m++) {
         if (id == COLUMN_CLUSTER) ((int32_t *)data)[m] = shape == TRIAL_UNCLUSTERED ? -1 : (int32_t)check_below(c, CHECK_CLUSTERS);
-        if (id == COLUMN_ROW_FIELD) ((double *)data)[m] = a_field(name, b->prompt_uid[m]);
+        if (id == COLUMN_ROW_FIELD) ((double *)data)[m] = check_field(name, b->prompt_uid[m]);
         if (id == COLUMN_ROW_JSON)
             ((tare_text *)data)[m] = check_below(c, 2) ? (tare_text){"{\"question\":\"?\",\"level\":3}", 26} : (tare_text){"{}", 2};
     }
