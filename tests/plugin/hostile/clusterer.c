@@ -26,12 +26,11 @@ struct self {
     int64_t longest;
 };
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)values;
-    struct self *s = host->alloc(host->ctx, sizeof *s, 0);
+    struct self *s = setup->host->alloc(setup->host->ctx, sizeof *s, 0);
     if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory");
-    s->host = host;
+    s->host = setup->host;
     *self = s;
     return TARE_OK;
 }
@@ -42,10 +41,11 @@ static void destroy(void *self)
     s->host->release(s->host->ctx, s);
 }
 
-static int64_t dim(const void *self)
+static tare_status encoder_sizes(const void *self, tare_sizes *out, tare_error *error)
 {
-    (void)self;
-    return DIM;
+    (void)self, (void)error;
+    out->dim = DIM;
+    return TARE_OK;
 }
 
 static tare_status encode(void *self, const tare_text *texts, int64_t n, float *out, tare_error *error)
@@ -91,37 +91,44 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
     return TARE_OK;
 }
 
-static tare_status identity(const void *self, char *text, int64_t capacity, tare_error *error)
+static tare_status identity(const void *self, const tare_stream *out, tare_error *error)
 {
     static int instances;
     (void)self, (void)error;
-    if (capacity > 0) text[0] = (char)('a' + (IS(identity_by_instance) ? instances++ % 26 : 0));
-    if (capacity > 1) text[1] = 0;
+    return tare_print(out, "%c", 'a' + (IS(identity_by_instance) ? instances++ % 26 : 0));
+}
+
+static const tare_encoder ENCODER = {.struct_size = sizeof ENCODER,
+                                     .create = create,
+                                     .destroy = destroy,
+                                     .save = save,
+                                     .load = load,
+                                     .identity = identity,
+                                     .sizes = encoder_sizes,
+                                     .encode = encode,
+                                     .fit = fit};
+
+static tare_status codebook_sizes(const void *self, tare_sizes *out, tare_error *error)
+{
+    (void)self, (void)error;
+    out->clusters = CLUSTERS;
     return TARE_OK;
 }
 
-static const tare_encoder ENCODER = {sizeof ENCODER, 0, create, destroy, dim, encode, fit, save, load, identity};
-
-static int64_t size(const void *self)
+static tare_status learn(void *self, const tare_prompts *prompts, tare_error *error)
 {
-    (void)self;
-    return CLUSTERS;
+    return fit(self, prompts->row, prompts->n, error);
 }
 
-static int64_t no_dim(const void *self)
-{
-    (void)self;
-    return 0;
-}
-
-static tare_status assign(const void *self, const float *embedding, const tare_text *rows, int64_t n, int32_t *cluster,
-                          float *distance, tare_error *error)
+static tare_status assign(const void *self, const tare_prompts *prompts, tare_assignment *out, tare_error *error)
 {
     const struct self *s = self;
-    (void)embedding, (void)error;
+    const int64_t n = prompts->n;
+    (void)error;
     for (int64_t i = 0; i < n; i++) {
-        cluster[i] = (int32_t)((rows[i].size + s->longest + (IS(cluster_by_batch) ? n : 0)) % CLUSTERS);
-        if (distance) distance[i] = (float)rows[i].size + (IS(distance_by_batch) ? (float)n : 0);
+        const int64_t size = prompts->row[i].size;
+        out->cluster[i] = (int32_t)((size + s->longest + (IS(cluster_by_batch) ? n : 0)) % CLUSTERS);
+        if (out->distance) out->distance[i] = (float)size + (IS(distance_by_batch) ? (float)n : 0);
     }
     return TARE_OK;
 }
@@ -130,35 +137,30 @@ static const tare_codebook CODEBOOK = {
     .struct_size = sizeof CODEBOOK,
     .create = create,
     .destroy = destroy,
-    .size = size,
-    .dim = no_dim,
-    .assign = assign,
-    .fit = fit,
     .save = save,
     .load = load,
+    .sizes = codebook_sizes,
+    .assign = assign,
+    .fit = learn,
 };
 
 static const tare_descriptor FIRST = {.struct_size = sizeof FIRST,
-                                      .kind = TARE_ENCODER,
+                                      .kind = TARE_KIND_ENCODER,
                                       .name = "hostile",
                                       .version = "1.0.0",
                                       .summary = "a fixture of the tests",
-                                      .threading = TARE_REENTRANT,
-                                      .param_size = sizeof(tare_param),
+                                      .calls = TARE_CALLS_CONCURRENT,
+                                      .state_version = 1,
+                                      .state_oldest = 1,
                                       .functions = &ENCODER},
                              SECOND = {.struct_size = sizeof SECOND,
-                                       .kind = TARE_CODEBOOK,
+                                       .kind = TARE_KIND_CODEBOOK,
                                        .name = "hostile",
                                        .version = "1.0.0",
                                        .summary = "a fixture of the tests",
-                                       .threading = TARE_REENTRANT,
-                                       .param_size = sizeof(tare_param),
+                                       .calls = TARE_CALLS_CONCURRENT,
+                                       .state_version = 1,
+                                       .state_oldest = 1,
                                        .functions = &CODEBOOK};
 
-const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
-{
-    static const tare_descriptor *const descriptors[] = {&FIRST, &SECOND};
-    static const tare_plugin plugin = {sizeof plugin, TARE_ABI_MINOR, 0, 2, descriptors};
-    (void)host, (void)error;
-    return &plugin;
-}
+TARE_PLUGIN_ENTRY(&FIRST, &SECOND)
