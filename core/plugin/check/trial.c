@@ -59,6 +59,7 @@ static tare_batch show_batch(const struct arrays *x, int64_t groups)
 tare_batch trial_show(const struct check *c, const struct plugin_instance *i, const tare_batch *b, bool after, tare_column *column)
 {
     tare_batch shown = *b;
+    memset(column, 0, TARE_LIMIT_WANTS * sizeof *column); /* a column that is not wanted is NULL as well */
     for (uint32_t k = 0; k < i->plugin->desc.n_wants; k++) {
         const bool late = i->plugin->column[k] == COLUMN_UPDATED_LOGPROB && !after;
         const bool absent = c->no_optional && i->plugin->wants[k].flags & TARE_WANT_OPTIONAL;
