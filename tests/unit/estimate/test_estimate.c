@@ -139,7 +139,7 @@ static void metrics__are_given(void **state)
     assert_ok(estimate_run(est, &b, &arena, &e), &e);
     assert_non_null(strstr(sink.text, "estimator/answer=42\n"));
     estimate_free(est);
-    o.plugin = fixture("wants_refill");
+    o.plugin = fixture("wants_extra");
     assert_ok(estimate_open(&o, &est, &e), &e);
     assert_ok(estimate_run(est, &b, &arena, &e), &e);
     assert_int_equal(estimate_metrics(est)->refill_groups, 3);
