@@ -94,7 +94,7 @@ tare_status host_ended(const char *function, tare_status status, tare_error *err
 }
 
 /* The tests that run: those that show a plugin every function of its kind, in one thread. */
-static const char *const TESTS[] = {"phases", "state", "texts", "encode", "assign", "fit", "repeats", "sessions"};
+static const char *const TESTS[] = {"phases", "state", "texts", "encode", "assign", "fit", "repeats", "sessions", "session_state"};
 
 static const struct check_test *tests_of(int32_t kind)
 {
