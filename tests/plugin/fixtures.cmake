@@ -39,6 +39,13 @@ foreach(CASE good_curriculum row_unwritten row_past_end rollouts_none rollouts_o
         chooses_by_call keeps_by_call writes_in_next writes_in_keep chooses_by_instance forgets_stride takes_short_course fails_on_unjudged)
     tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/curriculum.c)
 endforeach()
+foreach(CASE good_environment unknown_role unknown_end unknown_episode_verdict early_verdict infinite_reward episode_by_call keeps_episode shares_session
+        loses_session takes_short_session says_parts spoils_card)
+    tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/environment.c)
+endforeach()
+foreach(CASE reads_behind writes_behind compares_size compares_flags)
+    tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/hostile.c)
+endforeach()
 tare_fixture(undefined_symbol ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/hostile.c)
 set_target_properties(fixture_undefined_symbol PROPERTIES COMPILE_DEFINITIONS "CASE=good;CASE_UNDEFINED_SYMBOL=1")
 tare_fixture(facts ${CMAKE_SOURCE_DIR}/tests/plugin/facts.c)

@@ -118,7 +118,11 @@ enum cases {
     wants_axis,
     wants_stride,
     column_by_rank,
-    ignores_nan
+    ignores_nan,
+    reads_behind,
+    writes_behind,
+    compares_size,
+    compares_flags
 };
 #define IS(X) (CASE == X)
 #define HAS_RECORDS (IS(loses_prompts) || IS(records_by_call) || IS(past_record))
@@ -290,6 +294,14 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         if (!isnan(TARE_COLUMN(batch, W_WEIGHT, double)[0])) out->baseline[m] = TARE_COLUMN(batch, W_WEIGHT, double)[0];
     if (IS(reads_undeclared) && batch->n_tokens) out->advantage[0] += (double)TARE_COLUMN(batch, 0, float)[0];
     if (IS(infinite_at_end) && s->factor >= 5 && batch->n_rollouts) out->advantage[0] = INFINITY;
+    if (IS(reads_behind)) {
+        uint64_t next;
+        memcpy(&next, batch + 1, sizeof next); /* a member that TARE_KNOWS would refuse */
+        if (next == UINT64_MAX && batch->n_rollouts) out->advantage[0] += 1;
+    }
+    if (IS(writes_behind)) memset(out + 1, 0, 8);
+    if (IS(compares_size) && batch->struct_size != sizeof *batch) return TARE_E_VERSION;
+    if (IS(compares_flags) && batch->flags) return TARE_E_VERSION;
     if (IS(prints)) printf("advantages are done\n");
     if (IS(prints_error)) fprintf(stderr, "advantages are done\n");
     if (IS(signals_in_compute)) signal(SIGUSR2, SIG_IGN);

@@ -178,6 +178,23 @@ static const struct {
     {"forgets_bound", "state", "after save and load"},
     {"takes_short_state", "state", "load accepts a state that is cut short"},
     {"infinite_at_edge", "extremes", "with steepness = 8: the value of token 0"},
+    {"reads_behind", "oldest", "the results under a host of ABI 1.0 are other ones"},
+    {"reads_behind", "future", "the results under a later host"},
+    {"writes_behind", "oldest", "it wrote behind the host's tare_advantages"},
+    {"compares_size", "future", "under a later host"},
+    {"compares_flags", "future", "under a later host"},
+    {"unknown_role", "episodes", "a message has the unknown role 9"},
+    {"unknown_end", "episodes", "the episode has the unknown end 3"},
+    {"unknown_episode_verdict", "episodes", "the verdict code 99 is invalid"},
+    {"early_verdict", "episodes", "of an episode that is still running"},
+    {"infinite_reward", "episodes", "the reward of turn 0 is inf"},
+    {"says_parts", "episodes", "they are reserved: size 0"},
+    {"episode_by_call", "repeats", "an episode with equal seeds and turns"},
+    {"keeps_episode", "repeats", "an episode with equal seeds and turns"},
+    {"shares_session", "sessions", "an episode beside another session's"},
+    {"loses_session", "session_state", "save_session and load_session changed"},
+    {"takes_short_session", "session_state", "load_session accepts a state that is cut short"},
+    {"spoils_card", "card", "card does not write one JSON object"},
     {"no_entry", "loads", "exports no function tare_plugin_v1"},
     {"null_member", "loads", "the function compute is missing"},
 };
@@ -205,9 +222,9 @@ static void check__passes_good_plugins(void **state)
         const struct found f = check_file(path, NULL, 120);
         if (f.failed[0] || f.passed < 10) fail_msg("%s: %lld passed; %s", names[i], (long long)f.passed, f.message);
     }
-    static const char *const fixtures[] = {"good",           "good_verifier", "good_clusterer",
-                                           "good_objective", "own_kl",        "good_curriculum"};
-    for (int i = 0; i < 6; i++) {
+    static const char *const fixtures[] = {"good",   "good_verifier",   "good_clusterer",  "good_objective",
+                                           "own_kl", "good_curriculum", "good_environment"};
+    for (int i = 0; i < 7; i++) {
         const struct found f = check_file(fixture(fixtures[i]), NULL, 120);
         if (f.failed[0] || f.passed < 8) fail_msg("%s: %lld passed; %s", fixtures[i], (long long)f.passed, f.message);
     }
