@@ -1,7 +1,7 @@
 """Runs tare's plugins from Python. See README.md in the folder above."""
 
 from .estimator import Estimator, Step, advantages
-from .plugin import TareError
+from .errors import TareError
 from .verifier import Verdict, Verifier
 
 __all__ = ["Estimator", "Step", "TareError", "Verdict", "Verifier", "advantages"]

@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl
 from . import abi
 from .columns import COLUMNS
 from .estimator import Estimator
-from .plugin import TareError
+from .errors import TareError
 from .prompts import prompt_uid
 
 log = logging.getLogger("tare")

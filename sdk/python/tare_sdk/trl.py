@@ -18,7 +18,7 @@ import os
 from . import abi
 from .columns import COLUMNS, shown
 from .estimator import Estimator
-from .plugin import TareError
+from .errors import TareError
 from .prompts import prompt_uid
 from .verifier import Verifier
 

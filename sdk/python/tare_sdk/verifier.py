@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from . import abi
-from .plugin import Opened, TareError
+from .errors import TareError
+from .plugin import Opened
 
 
 SEGMENTS = 256  # at most, as in the engine
