@@ -31,8 +31,8 @@ bool learner_reads_reference(const struct run *r)
 {
     for (int k = 0; k < N_LEARNER_HOOKS; k++)
         if (HOOKS[k]->reads_reference && HOOKS[k]->is_on(r->config)) return true;
-    return r->config->loss.kl_coef > 0 || (estimate_needs(r->learner.estimator) & TARE_NEED_REF_LOGPROB) ||
-           (objective_needs(r->engine.objective) & (TARE_OBJECTIVE_REFERENCE | TARE_OBJECTIVE_KL));
+    return r->config->loss.kl_coef > 0 || estimate_wants(r->learner.estimator, COLUMN_REF_LOGPROB) ||
+           objective_wants(r->engine.objective, COLUMN_LOSS_REF_LOGPROB) || objective_wants(r->engine.objective, COLUMN_KL);
 }
 
 void learner_close(struct learner *l)
@@ -87,8 +87,7 @@ tare_status learner_reference(struct run *r, struct err *e)
     const struct learner *l = &r->learner;
     struct batch *b = &r->batch;
     const bool estimated = r->config->loss.kl_coef > 0 && r->config->loss.kl != KL_EXACT;
-    const bool wanted =
-        (estimate_needs(l->estimator) & TARE_NEED_REF_LOGPROB) || (objective_needs(l->objective) & TARE_OBJECTIVE_REFERENCE);
+    const bool wanted = estimate_wants(l->estimator, COLUMN_REF_LOGPROB) || objective_wants(l->objective, COLUMN_LOSS_REF_LOGPROB);
     if (!estimated && !wanted) return TARE_OK;
     TRY(arena_new(&r->arena, &b->ref_logprob, b->n_tokens, e));
     return update_logprobs(l->trainer, r->engine.reference, b, b->ref_logprob, NULL, e);

@@ -14,10 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void on_metric(void *ctx, const char *name, double value)
+/* Estimators and curricula are called on every rank with the same arguments: rank 0 speaks for all. */
+static void on_metric(void *ctx, const char *name, double value, int32_t how)
 {
     struct run *r = ctx;
-    if (r->observe) observe_set(r->observe, name, value);
+    const bool on_every_rank = !strncmp(name, "estimator", 9) || !strncmp(name, "curriculum", 10);
+    if (!on_every_rank || !r->comm.rank) plugin_metrics_add(&r->plugin_metrics, name, value, how);
 }
 
 static int32_t on_cancelled(void *ctx)
@@ -48,7 +50,7 @@ static struct plugin_env plugin_env(struct run *r)
 /* An estimator with a teacher learns nothing from the policy's own initial weights. */
 static void warn_of_teacher(const struct run *r)
 {
-    if ((estimate_needs(r->learner.estimator) & TARE_NEED_REF_LOGPROB) && !*r->config->model.reference)
+    if (estimate_wants(r->learner.estimator, COLUMN_REF_LOGPROB) && !*r->config->model.reference)
         log_warn(
             "model.reference is empty, so the teacher of estimator.plugin = %s is the initial policy and the first step has nothing to learn; name a teacher with model.reference=FOLDER",
             r->config->estimator.plugin);
@@ -116,7 +118,7 @@ static tare_status open_parts(struct run *r, struct err *e)
     TRY(check_columns(r, e));
     TRY(engine_open_objective(g, e));
     TRY(learner_open(r, e));
-    TRY(engine_check_segments(c, verify_gives_segments(g->verify), estimate_needs(r->learner.estimator) & TARE_NEED_SEGMENTS, e));
+    TRY(engine_check_segments(c, verify_gives_segments(g->verify), estimate_wants_segments(r->learner.estimator), e));
     warn_of_teacher(r);
     if (learner_reads_reference(r)) TRY(engine_open_reference(g, e));
     TRY(engine_open(g, ENGINE_SAMPLER, e));
@@ -244,6 +246,7 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, co
     char folder[FS_PATH] = "";
     int64_t step = -1;
     *r = (struct run){.config = c, .start = start, .comm = comm, .state = RUN_OPENING, .evaluated_step = -1};
+    plugin_metrics_init(&r->plugin_metrics);
     arena_init(&r->arena, "step");
     arena_init(&r->eval_arena, "evaluation");
     engine_init(&r->engine, c, &r->comm);
@@ -321,6 +324,7 @@ void run_close(struct run *r)
     collector_free(&r->eval_collector);
     arena_free(&r->arena);
     arena_free(&r->eval_arena);
+    plugin_metrics_free(&r->plugin_metrics);
     if (r->comm.free) r->comm.free(&r->comm);
     r->state = RUN_CLOSED;
 }
