@@ -303,7 +303,7 @@ class Batch:
 
     def _turns(self, begin, lengths, sampled, turns):
         """Sets the members of turns and of sampled tokens."""
-        b = self.raw
+        b, self.context = self.raw, ()
         if sampled is None and turns is None:
             ones, pointer = fresh(abi.u8, b.n_tokens, 1)
             self._keep.append(ones)
@@ -320,6 +320,7 @@ class Batch:
             if sampled is None:
                 sampled = [int(any(s <= t < e for s, e in rollout)) for rollout, n in zip(acts, lengths) for t in range(n)]
             sampled = [int(bool(x)) for x in sampled]
+            self.context = [t for t, one in enumerate(sampled) if not one]
             self._set("sampled", abi.u8, sampled, b.n_tokens)
             self._set("length", abi.i64, [sum(sampled[s:e]) for s, e in zip(begin, begin[1:])], b.n_rollouts)
             b.n_turns = sum(map(len, acts))

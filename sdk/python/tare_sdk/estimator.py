@@ -107,10 +107,9 @@ class Estimator(Opened):
             records[m * size: (m + 1) * size] = part[:size]
         return n, uids, records
 
-    def _check_outputs(self, out, sampled):
+    def _check_outputs(self, out):
         """Checks outputs like the engine: written, finite, in range. NaN is none."""
-        tokens = None if out.token_advantage is None else [x for x, s in zip(out.token_advantage, sampled) if s]
-        for what, values in (("advantage", out.advantage), ("weight of a rollout", out.rollout_weight), ("token's advantage", tokens)):
+        for what, values in (("advantage", out.advantage), ("weight of a rollout", out.rollout_weight), ("token's advantage", out.token_advantage)):
             if values is not None and not finite(values):
                 raise TareError("%s: compute: not every %s was written and is finite" % (self.name, what), 61)
         if len(out.rollout_weight) and min(out.rollout_weight) < 0:
@@ -169,19 +168,12 @@ class Estimator(Opened):
         self._call("compute", self._table.compute, self._self, c.byref(b), prepared, c.byref(raw))
         out = FlatStep(plain(advantage, n), plain(weight, n), *[plain(array, m) for array, _ in facts],
                        plain(tokens[0], t) if self.gives_tokens else None, raw.extra_groups)
-        self._check_outputs(out, b.sampled[:t])
-        if self.gives_tokens:
-            self._clear_context(out.token_advantage, b.sampled[:t])
+        for i in x.context if self.gives_tokens else ():
+            out.token_advantage[i] = 0  # not read
+        self._check_outputs(out)
         self._collected = self._sum("collect", self._table.collect, b, self._size.collect)
         self._records = self._take_records(b)
         return out
-
-    @staticmethod
-    def _clear_context(token_advantage, sampled):
-        """Advantages of context tokens are not read: they become 0."""
-        for i, one in enumerate(sampled):
-            if not one:
-                token_advantage[i] = 0
 
     def _check_clusters(self, clusters):
         if "cluster" in self.wants and clusters is not None and any(not -1 <= k < max(self.n_clusters, 0) for k in clusters):

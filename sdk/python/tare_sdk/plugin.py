@@ -360,6 +360,13 @@ class Opened:
         self._call(phase, function, *arguments, c.byref(stream))
         return bytes(got["out"])
 
+    def _used_facts(self, without):
+        """Returns the TARE_USES_... bits for these parameters. without: those without the function."""
+        bits = self._table.uses(self._values) if self._table.uses else without
+        if bits & ~abi.USES:
+            raise TareError("%s %s: uses returns the bits 0x%x; this host knows 0x%x" % (abi.KINDS[self.kind], self.name, bits, abi.USES), 80)
+        return bits
+
     def describe(self):
         """Returns the state as the plugin describes it, for display."""
         return json.loads(self._written("describe", self._table.describe, self._self) or b"{}")
