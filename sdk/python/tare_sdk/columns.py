@@ -351,3 +351,6 @@ class Batch:
         if single:
             default("turn_reward", reward[:n])
             default("turn_finish", given.get("finish"))
+            default("turn_state", [-1] * n)
+            default("turn_calls", [0] * n)
+            default("turn_unparsed", [0] * n)

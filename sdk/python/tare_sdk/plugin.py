@@ -211,9 +211,14 @@ class Opened:
                 raise TareError("%s: wants the column %s, which %s does not have" % (self.name, name, owner), 40)
 
     @property
+    def row_fields(self):
+        """The wanted fields of the data set's rows, as "row.KEY"."""
+        return [column.name for column in self._columns if column and column.field]
+
+    @property
     def reads_rows(self):
         """True if it reads the data set's rows, or fields of them."""
-        return any(name.startswith("row.") and name != "row.index" for name in self.wants)
+        return "row.json" in self.wants or bool(self.row_fields)
 
     # ---------------------------------------------------------------- services
 
