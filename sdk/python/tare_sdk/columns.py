@@ -47,8 +47,8 @@ def keyword(name):
     return name.replace(".", "_")
 
 
-# keyword: axis, of all columns
-AXES = {keyword(name): axis for _, name, axis in REGISTRY} | {"prompt_uid": AXIS_GROUP, "sampled": AXIS_TOKEN, "turns": AXIS_ROLLOUT}
+# keyword: axis, of the columns and members of a tare_batch
+AXES = {keyword(name): axis for kind, name, axis in REGISTRY if kind != abi.KIND_OBJECTIVE} | {"prompt_uid": AXIS_GROUP, "sampled": AXIS_TOKEN, "turns": AXIS_ROLLOUT}
 CODES = {name: code for code, name in abi.VERDICTS.items()} | {"crashed": 6, None: 0}
 NAMES = {"verdict": CODES, "component_verdict": CODES, "finish": abi.FINISH, "turn_finish": abi.FINISH,
          "fate": {name: code for code, name in enumerate(abi.FATES)}}
@@ -153,14 +153,14 @@ def _coded(name, values):
 class Views:
     """The column array of a batch, in the order of the plugin's wants. given: columns by keyword,
     flat; counts: entries of each axis. A required column that is missing is an error with its
-    name. Columns of an axis without a count are left out.
+    name. Columns of an axis without a count, and those named in absent, are left out.
     """
 
-    def __init__(self, plugin, given, counts):
+    def __init__(self, plugin, given, counts, absent=()):
         self.who, self._keep, self._counts, self._width = plugin.name, [], counts, None
         self.array = (abi.Column * max(len(plugin._columns), 1))()
         for out, column in zip(self.array, plugin._columns):
-            if column and column.axis in counts:
+            if column and column.axis in counts and column.name not in absent:
                 self._fill(out, column, given)
 
     def _fill(self, out, column, given):
@@ -251,10 +251,10 @@ class Batch:
     one number for all; lengths: tokens of each rollout, context included, 1 without it; sampled: [T],
     1 for tokens of the policy, 0 for context; turns: for each rollout a list of (first sampled
     token, token after the last), without it the runs of sampled tokens. Without both a rollout is one
-    turn, all sampled. The others by the keywords of AXES, flat.
+    turn, all sampled. absent: columns that are not known yet. The others by the keywords of AXES, flat.
     """
 
-    def __init__(self, plugin, step, reward, sizes, lengths=None, sampled=None, turns=None, **given):
+    def __init__(self, plugin, step, reward, sizes, lengths=None, sampled=None, turns=None, absent=(), **given):
         self.who, self._keep = plugin.name, []
         unknown = [name for name in given if name not in AXES]
         if unknown:
@@ -276,7 +276,7 @@ class Batch:
         self._defaults(given, reward, n, single)
         self._set("prompt_uid", abi.u64, given["prompt_uid"], b.n_groups)
         counts = {AXIS_ONE: 1, AXIS_GROUP: b.n_groups, AXIS_ROLLOUT: n, AXIS_TURN: b.n_turns, AXIS_TOKEN: b.n_tokens}
-        self._views = Views(plugin, given, counts)
+        self._views = Views(plugin, given, counts, absent)
         b.column = self._views.array
 
     def _sizes(self, sizes, n):

@@ -56,7 +56,7 @@ class Curriculum(Opened):
         flat = {name: [x for group in values for x in group] for name, values in columns.items()}
         flat["prompt_uid"] = [self._dataset.prompt_uid[row] for row in rows]
         return Batch(self, self.steps, [r for group in rewards for r in group], [len(group) for group in rewards], row_index=list(rows),
-                     row_json=[self.rows[row] for row in rows], **flat)
+                     row_json=[self.rows[row] for row in rows], absent=() if "fate" in columns else ("fate",), **flat)
 
     def keep(self, rows, rewards, **columns):
         """Decides about the rollouts of new groups: ([groups][rollouts] of "kept", "left_out",

@@ -16,7 +16,8 @@ from .columns import check_wants
 from .errors import TareError
 
 log = logging.getLogger("tare")
-FOLDERS = {kind: "curricula" if name == "curriculum" else name + "s" for kind, name in abi.KINDS.items()}
+FOLDERS = {abi.KIND_ESTIMATOR: "estimators", abi.KIND_VERIFIER: "verifiers", abi.KIND_ENCODER: "clusterers", abi.KIND_CODEBOOK: "clusterers",
+           abi.KIND_OBJECTIVE: "objectives", abi.KIND_CURRICULUM: "curricula", abi.KIND_ENVIRONMENT: "environments"}
 
 
 def find(name, kind):
