@@ -17,18 +17,18 @@ int32_t verdict_code(const char *name)
     return 0;
 }
 
+static const char *const FINISHES[] = {[TARE_FINISH_STOP] = "stop", [TARE_FINISH_LENGTH] = "length", [TARE_FINISH_ENDED] = "ended"};
+
 const char *batch_finish_name(int32_t finish)
 {
-    static const char *const names[] = {"stop", "length"};
-    return names[finish == TARE_FINISH_LENGTH];
+    return FINISHES[finish >= TARE_FINISH_NONE && finish <= TARE_FINISH_ENDED ? finish : TARE_FINISH_LENGTH];
 }
 
 int32_t batch_finish_code(const char *name)
 {
-    if (name)
-        for (int32_t finish = TARE_FINISH_STOP; finish <= TARE_FINISH_LENGTH; finish++)
-            if (!strcmp(name, batch_finish_name(finish))) return finish;
-    return -1;
+    for (int32_t finish = TARE_FINISH_STOP; name && finish <= TARE_FINISH_ENDED; finish++)
+        if (!strcmp(name, FINISHES[finish])) return finish;
+    return TARE_FINISH_NONE;
 }
 
 static const char *const FATES[] = {[TARE_FATE_KEPT] = "kept", [TARE_FATE_LEFT_OUT] = "left_out", [TARE_FATE_COUNTED] = "counted"};

@@ -38,6 +38,7 @@ bool learner_reads_reference(const struct run *r)
 void learner_close(struct learner *l)
 {
     estimate_free(l->estimator);
+    mem_free(l->component_name);
     for (int k = 0; k < N_LEARNER_HOOKS; k++) {
         if (l->state[k] && HOOKS[k]->free) HOOKS[k]->free(l->state[k]);
         mem_free(l->state[k]);
@@ -108,10 +109,16 @@ tare_status learner_update(struct run *r, struct err *e)
 tare_status learner_apply(struct run *r, struct err *e)
 {
     struct learner *l = &r->learner;
-    TRY(logprob_service_fill(&l->logprob, l->trainer, r->engine.model, &r->batch, &r->arena, e));
-    const tare_status status = estimate_apply(l->estimator, r->batch.step, e);
-    logprob_service_clear(&l->logprob);
-    TRY(status);
+    struct batch *b = &r->batch;
+    float *logprob = NULL;
+    if (estimate_wants(l->estimator, COLUMN_UPDATED_LOGPROB)) {
+        TRY(arena_new(&r->arena, &logprob, b->n_tokens + 1, e));
+        TRY(update_logprobs(l->trainer, r->engine.model, b, logprob, NULL, e));
+    }
+    TRY(estimate_apply(l->estimator,
+                       &(struct estimate_update){
+                           .step = b->step, .updates = l->report.optimizer_steps, .skipped = l->report.skipped, .logprob = logprob},
+                       e));
     return update_apply(l->trainer, r->batch.step, e);
 }
 

@@ -35,12 +35,6 @@ static const void *on_extension(void *ctx, const char *id)
     return r->start->extension ? r->start->extension(r->start->extension_ctx, id) : NULL;
 }
 
-static const void *on_estimator_extension(void *ctx, const char *id)
-{
-    struct run *r = ctx;
-    return !strcmp(id, "tare.logprob/1") ? logprob_service_extension(&r->learner.logprob) : on_extension(ctx, id);
-}
-
 static struct plugin_env plugin_env(struct run *r)
 {
     return (struct plugin_env){
@@ -73,6 +67,17 @@ static tare_status check_columns(const struct run *r, struct err *e)
     return estimate_check_seen(r->learner.estimator, seen, r->config->data.train, e);
 }
 
+static tare_status name_components(struct run *r, struct err *e)
+{
+    const struct verify *v = r->engine.verify;
+    TRY(mem_new(verify_n_components(v) * (int64_t)sizeof(tare_text) + 1, (void **)&r->learner.component_name, e));
+    for (int64_t c = 0; c < verify_n_components(v); c++) {
+        const char *name = verify_component_name(v, c);
+        r->learner.component_name[c] = (tare_text){name, (int64_t)strlen(name)};
+    }
+    return TARE_OK;
+}
+
 /* An evaluation cannot be interrupted: the step before it cannot be repeated. */
 static void open_collectors(struct run *r)
 {
@@ -92,9 +97,7 @@ static tare_status open_parts(struct run *r, struct err *e)
     const struct config *c = r->config;
     struct engine *g = &r->engine;
     const struct plugin_search search = {.folder = c->run.plugins};
-    struct plugin_env estimator_env = plugin_env(r);
-    g->env = estimator_env;
-    estimator_env.extension = on_estimator_extension;
+    g->env = plugin_env(r);
     TRY(engine_open(g, ENGINE_TRAIN | (c->data.eval[0] ? ENGINE_EVAL : 0) | ENGINE_ANSWERS | ENGINE_VERIFIER, e));
     TRY(engine_open(g, ENGINE_REGION | ENGINE_MODEL | ENGINE_TRAINS | ENGINE_PROMPTS | ENGINE_SAMPLING, e));
     TRY(curriculum_open(&(struct curriculum_options){.plugin = c->curriculum.plugin,
@@ -109,16 +112,20 @@ static tare_status open_parts(struct run *r, struct err *e)
     TRY(engine_check_prompts(g, &g->eval, true, NULL, e));
     TRY(embed_service_new(g->model, g->tokenizer, &r->embed, e));
     TRY(cluster_open(c, &g->train, &(struct cluster_options){.env = &g->env, .comm = &r->comm, .pool = g->pool}, &r->cluster, e));
+    TRY(name_components(r, e));
     TRY(estimate_open(&(struct estimate_options){.plugin = c->estimator.plugin,
                                                  .search = &search,
                                                  .settings = c->params,
                                                  .n_clusters = r->cluster.n_clusters,
-                                                 .env = estimator_env},
+                                                 .component_name = r->learner.component_name,
+                                                 .env = g->env},
                       &r->learner.estimator, e));
     TRY(check_columns(r, e));
     TRY(engine_open_objective(g, e));
     TRY(learner_open(r, e));
-    TRY(engine_check_segments(c, verify_gives_segments(g->verify), estimate_wants_segments(r->learner.estimator), e));
+    const bool reads_segments =
+        estimate_wants(r->learner.estimator, COLUMN_SEGMENT) || estimate_wants(r->learner.estimator, COLUMN_SEGMENT_REWARD);
+    TRY(engine_check_segments(c, verify_gives_segments(g->verify), reads_segments, e));
     warn_of_teacher(r);
     if (learner_reads_reference(r)) TRY(engine_open_reference(g, e));
     TRY(engine_open(g, ENGINE_SAMPLER, e));

@@ -1,7 +1,8 @@
 /* reinforce_pp: discounted rewards, whitened over all tokens of the batch. No groups.
  *
  *   G[i,t] = gamma^(L[i]-1-t) R[i]
- *            the return at sampled token t of rollout i, which has L[i]; the reward comes with the last
+ *            the return at sampled token t of rollout i, which has L[i] of them; the reward comes
+ *            with the last
  *   A[i,t] = (G[i,t] - mean) * rate   mean and variance over the batch's tokens: common/whiten.h
  *
  * Hu et al. 2025, "REINFORCE++: An Efficient RLHF Algorithm with Robustness to Both Prompt and

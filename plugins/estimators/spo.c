@@ -19,12 +19,12 @@
  * d(x) is the distance that the policy moved since x last occurred. The authors keep x's last
  * completion and compare its logprobs then and now: mean over its tokens of |log pi_now - log
  * pi_then|. Here no completion is kept: each step adds the mean |log pi_new - log pi_old| of the
- * step's tokens (the column updated_logprob) to the length of the policy's path, and d(x) is the length of the
- * path since x occurred. On the same tokens a path is at least as long as the distance between its
- * ends, so this forgets no slower than theirs. A prompt that occurs for the first time has d = 0. A
- * prompt starts with alpha = mass * value, beta = mass * (1 - value). The authors estimate values
- * before the run from 8 samples with mass 1 / (1 - rho_min), or start at 0.5 with mass 1. The
- * choice of prompts is the curriculum's, not the estimator's.
+ * step's tokens (the column updated_logprob) to the length of the policy's path, and d(x) is the
+ * length of the path since x occurred. On the same tokens a path is at least as long as the
+ * distance between its ends, so this forgets no slower than theirs. A prompt that occurs for the
+ * first time has d = 0. A prompt starts with alpha = mass * value, beta = mass * (1 - value). The
+ * authors estimate values before the run from 8 samples with mass 1 / (1 - rho_min), or start at
+ * 0.5 with mass 1. The choice of prompts is the curriculum's, not the estimator's.
  */
 #include "common/estimator.h"
 #include "common/state.h"
@@ -218,8 +218,8 @@ static tare_status sizes(const void *self, tare_sizes *out, tare_error *error)
     return TARE_OK;
 }
 
-/* Adds the distance that the policy step moved the tokens of rollout i. A completion that the policy
- * did not sample has logprobs of 0 and is left out. */
+/* Adds the distance that the policy step moved the tokens of rollout i. A completion that was not
+ * sampled has logprobs of 0 and is left out. */
 static void add_movement(const tare_batch *batch, const float *before, const float *after, int64_t i, double *record)
 {
     const int64_t begin = batch->token_begin[i], end = batch->token_begin[i + 1];
