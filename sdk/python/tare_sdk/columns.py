@@ -59,6 +59,8 @@ def check_wants(who, kind, wants):
     """Returns a Column for each want, None for an optional one that this host does not have."""
     columns, seen = [], set()
     for w in wants:
+        if not w.name:
+            raise TareError("%s: a want has no name" % who, 80)
         name, required = w.name.decode(), not w.flags & abi.WANT_OPTIONAL
         if (name, w.axis) in seen:
             raise TareError("%s: wants the column %s twice" % (who, name), 80)
@@ -73,7 +75,7 @@ def check_wants(who, kind, wants):
             raise TareError("%s: wants the column %s, which this host does not have on that axis; update tare_sdk" % (who, name), 40)
         if w.type != type_ or (w.width and width and w.width != width):
             raise TareError("%s: wants the column %s with type %d and width %d; it has type %d and width %d" % (who, name, w.type, w.width, type_, width), 80)
-        columns.append(Column(name, w.axis, type_, width and 1 or w.width, required, field))
+        columns.append(Column(name, w.axis, type_, 1 if width else w.width, required, field))
     return columns
 
 

@@ -101,7 +101,7 @@ class Opened:
 
     kind = None
     table_type = None
-    required = ()  # functions that a plugin cannot lack, beside create and destroy
+    required = ()  # functions that a plugin cannot lack, in addition to create and destroy
 
     def __init__(self, name, run_seed=0, instance=None, n_clusters=0, loss=None, dataset=None, **parameters):
         self.run_seed, self.n_clusters, self.metrics, self._memory, self._made = run_seed, n_clusters, Metrics(), Memory(), False
@@ -157,6 +157,11 @@ class Opened:
         of_kind = [d for d in every if d.kind == self.kind]
         if not of_kind:
             raise TareError("%s: contains no %s" % (self.path, kind))
+        for d in of_kind:
+            if not abi.knows(d, "extension"):
+                self._refuse("a descriptor of %d bytes lacks members of ABI 1.0; set struct_size to sizeof the descriptor", d.struct_size)
+            if not (d.name and d.version and d.functions):
+                self._refuse("a descriptor has no name, version or function table")
         stem = os.path.splitext(os.path.basename(self.path))[0]
         named = [d for d in of_kind if d.name.decode() == stem]
         if not named and len(of_kind) > 1:
@@ -164,8 +169,6 @@ class Opened:
         self._descriptor = d = (named or of_kind)[0]
         self.name, self.version = d.name.decode(), d.version.decode()
         who = "%s %s" % (kind, self.name)
-        if not abi.knows(d, "extension"):
-            self._refuse("%s: its descriptor has %d bytes and lacks members of ABI 1.0; set struct_size to sizeof the descriptor", who, d.struct_size)
         if d.minor_needed > abi.ABI_MINOR:
             self._refuse("%s: needs ABI 1.%d, this host has 1.%d", who, d.minor_needed, abi.ABI_MINOR, code=32)
         self._understood("the descriptor of " + who, d.flags | d.reserved, 0)
@@ -174,12 +177,14 @@ class Opened:
         self._copy_table(who, d.functions)
         self.table = self._rows(who, abi.Param, d.params, d.n_params, d.param_size, "old_keys", abi.LIMIT_PARAMS)
         for p in self.table:
+            if not p.key or not p.doc or (p.type == abi.PARAM_CHOICE and not p.choices):
+                self._refuse("%s: a parameter has no key, doc or choices", who)
             self._understood("the parameter %s of %s" % (p.key.decode(), who), p.flags, abi.PARAM_FLAGS)
             if not abi.PARAM_BOOL <= p.type <= abi.PARAM_PATH:
                 self._refuse("%s: parameter %s has the unknown type %d", who, p.key.decode(), p.type)
         self._wants = self._rows(who, abi.Want, d.wants, d.n_wants, d.want_size, "width", abi.LIMIT_WANTS)
         for w in self._wants:
-            self._understood("the wanted column %s of %s" % (w.name.decode(), who), w.flags, abi.WANT_OPTIONAL)
+            self._understood("the wanted column %s of %s" % ((w.name or b"?").decode(), who), w.flags, abi.WANT_OPTIONAL)
         self._columns = check_wants("%s: %s" % (self.path, who), self.kind, self._wants)
 
     def _copy_table(self, who, address):
@@ -378,7 +383,7 @@ class Opened:
         return json.loads(self._written("describe", self._table.describe, self._self) or b"{}")
 
     def identity(self):
-        """Returns what results depend on beside name, version and parameters: the hash of a file, a
+        """Returns what results depend on in addition to name, version and parameters: the hash of a file, a
         model's name.
         """
         return self._written("identity", self._table.identity, self._self).decode(errors="replace")

@@ -64,7 +64,7 @@ class RewardPostProcess:
         cluster = self.cluster or (lambda sample: (sample.metadata or {}).get("cluster", -1))
         last = lambda sample: list(sample.tokens)[len(sample.tokens) - sample.response_length:]
         columns = {"prompt_uid": [prompt_uid(sample.prompt) for sample in heads]}
-        if "cluster" in wants:
+        if wants.get("cluster") or ("cluster" in wants and self.estimator.n_clusters):
             columns["cluster"] = [cluster(sample) for sample in heads]
         if "finish" in wants or "turn.finish" in wants:
             columns["finish"] = ["length" if "TRUNCATED" in str(sample.status).upper() else "stop" for sample in rollouts]

@@ -58,7 +58,8 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
 static tare_status verify(void *self, const tare_completion *const *completion, tare_verdict *const *out, int64_t n,
                           tare_error *error)
 {
-    (void)self, (void)error;
+    const tare_value *value = self;
+    (void)error;
     for (int64_t i = 0; i < n; i++) {
         const struct larger_completion *x = (const void *)completion[i];
         const struct larger_verdict *v = (const void *)out[i];
@@ -67,6 +68,7 @@ static tare_status verify(void *self, const tare_completion *const *completion, 
         const int right = text.size == answer.size && !memcmp(text.data, answer.data, (size_t)text.size);
         tare_status status = tare_judge(out[i], right ? TARE_VERDICT_CORRECT : TARE_VERDICT_WRONG, right, text);
         if (!status) status = tare_say(out[i]->note, more ? "a member of a later minor" : "no member behind those of 1.0");
+        if (!status && value[0].s[0]) status = tare_print(out[i]->note, "; %s; %s", value[0].s, value[1].s);
         if (status) return status;
     }
     return TARE_OK;
@@ -75,6 +77,11 @@ static tare_status verify(void *self, const tare_completion *const *completion, 
 static const struct larger_param PARAMS[] = {
     {TARE_FLOAT_PARAM("factor", "2", "A = factor R + offset + finish", 0, TARE_NO_MAX, 0), "more"},
     {TARE_FLOAT_PARAM("offset", "0.5", "see factor", TARE_NO_MIN, TARE_NO_MAX, 0), "more"},
+};
+static const char *const OLD_KEYS[] = {"data", NULL};
+static const tare_param TEXTS[] = {
+    TARE_STRING_PARAM("key", "", "a secret that the note repeats", TARE_PARAM_SECRET),
+    {.key = "file", .fallback = "", .doc = "a path that the note repeats", .type = TARE_PARAM_PATH, .old_keys = OLD_KEYS},
 };
 static const struct larger_want WANTS[] = {
     {{"finish", TARE_AXIS_ROLLOUT, TARE_U8, 0, 1}, ~0ull},
@@ -102,6 +109,7 @@ static const struct larger_descriptor SECOND = {{{.struct_size = sizeof SECOND,
                                                   .name = "larger",
                                                   .version = "1.0.0",
                                                   .summary = "a verifier of a later minor",
+                                                  TARE_PARAMS(TEXTS, 2),
                                                   .functions = &VERIFIER}},
                                                 "more"};
 

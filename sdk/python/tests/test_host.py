@@ -503,9 +503,33 @@ class Growth(unittest.TestCase):
             got = v.verify("yes", "yes")
             self.assertEqual((got.verdict, got.reward, got.extracted, got.note), ("correct", 1, "yes", "no member behind those of 1.0"))
 
+    def test_texts_of_parameters(self):
+        """A secret's value is that of an environment variable, a path is absolute, and an earlier name is
+        still a name.
+        """
+        with unittest.mock.patch.dict(os.environ, TARE_TEST_KEY="sesame"), self.assertLogs("tare", "INFO") as logs:
+            with Verifier(compiled("larger"), key="TARE_TEST_KEY", data="x.txt") as v:
+                self.assertEqual(v.parameters, {"key": "TARE_TEST_KEY", "file": "x.txt"})
+                self.assertTrue(v.verify("yes", "yes").note.endswith("; sesame; %s/x.txt" % os.getcwd()))
+        self.assertIn("the parameter data is now called file", logs.output[0])
+        with self.assertRaisesRegex(TareError, "names no environment variable"):
+            Verifier(compiled("larger"), key="TARE_NO_SUCH_KEY")
+
+    def test_metrics(self):
+        """Values of a metric in one step become one, as the plugin says."""
+        from tare_sdk import abi
+        from tare_sdk.plugin import Metrics
+
+        for how, expected in ((abi.METRIC_LAST, 2), (abi.METRIC_SUM, 7), (abi.METRIC_MEAN, 7 / 3), (abi.METRIC_MIN, 1), (abi.METRIC_MAX, 4), (99, 2)):
+            metrics = Metrics()
+            for x in (1, 4, 2):
+                metrics.add("x", x, how)
+            self.assertAlmostEqual(metrics["x"], expected)
+
     def test_unknown_bits_and_numbers(self):
         for name, part in (("unknown_bits", "unknown flags 0x100000 in the parameter .* of estimator hostile"), ("unknown_flags", "function table"),
-                           ("newer_minor", "needs ABI 1\\."), ("wants_twice", "twice"), ("wants_axis", "wants the column")):
+                           ("newer_minor", "needs ABI 1\\."), ("wants_twice", "twice"), ("wants_axis", "wants the column"),
+                           ("short_descriptor", "lacks members of ABI 1.0"), ("param_stride", "a table of .* rows")):
             with self.subTest(name), self.assertRaisesRegex(TareError, part):
                 Estimator(FIXTURE(name))
         for name in ("grown_descriptor", "unknown_kind_beside"):
