@@ -551,10 +551,10 @@ class Growth(unittest.TestCase):
             source = os.path.join(folder, "sizes.c")
             with open(source, "w") as file:
                 file.write("#include <tare/plugin.h>\n")
-                for name, struct in structs.items():
-                    file.write("_Static_assert(sizeof(tare_%s) == %d, \"%s\");\n" % (c_names[name], ctypes.sizeof(struct), name))
-                    for field, _ in struct._fields_ if issubclass(struct, ctypes.Structure) else ():
-                        file.write("_Static_assert(offsetof(tare_%s, %s) == %d, \"%s.%s\");\n" % (c_names[name], field, getattr(struct, field).offset, name, field))
+                for name, type_ in structs.items():
+                    file.write("_Static_assert(sizeof(tare_%s) == %d, \"%s\");\n" % (c_names[name], ctypes.sizeof(type_), name))
+                    for field, _ in type_._fields_ if issubclass(type_, ctypes.Structure) else ():
+                        file.write("_Static_assert(offsetof(tare_%s, %s) == %d, \"%s.%s\");\n" % (c_names[name], field, getattr(type_, field).offset, name, field))
             subprocess.run([compiler(), "-fsyntax-only", "-I", os.environ["SOURCE"] + "/sdk/include", source], check=True)
         with open(os.environ["SOURCE"] + "/core/plugin/columns.h") as file:
             rows = re.findall(r'COLUMN\(\w+,\s+(\w+),\s+"([\w.]+)",\s+(\w+),\s+(\w+),\s+(\d),', file.read())
