@@ -302,19 +302,15 @@ struct RawSetup {
     dataset: *const RawDataset,
 }
 
-/// Numbers of an instance. Estimators: prepare, collect and record are the doubles of a group's
-/// vectors. Objectives: prepare is the annotated doubles of a token, collect those of the vector.
-/// Encoders and codebooks: dim is D, clusters K.
 #[repr(C)]
-#[derive(Clone, Copy, Default)]
-pub struct Sizes {
+struct RawSizes {
     struct_size: u32,
     flags: u32,
-    pub prepare: i64,
-    pub collect: i64,
-    pub record: i64,
-    pub dim: i64,
-    pub clusters: i64,
+    prepare: i64,
+    collect: i64,
+    record: i64,
+    dim: i64,
+    clusters: i64,
 }
 
 #[repr(C)]
@@ -343,7 +339,7 @@ struct Head {
     select: Option<unsafe extern "C" fn(*const Value, *mut u8, Fail) -> Status>,
 }
 
-type SizesFn = unsafe extern "C" fn(Me, *mut Sizes, Fail) -> Status;
+type SizesFn = unsafe extern "C" fn(Me, *mut RawSizes, Fail) -> Status;
 type GroupFn = unsafe extern "C" fn(Me, *const RawBatch, i64, *mut f64, Fail) -> Status;
 type UpdateFn = unsafe extern "C" fn(MeMut, *const RawUpdate, Fail) -> Status;
 type StreamFn = unsafe extern "C" fn(Me, *const Stream, Fail) -> Status;
@@ -734,7 +730,7 @@ const _: () = {
     assert!(size_of::<ErrorBuffer>() == 512 && size_of::<Text>() == 16 && size_of::<Param>() == 88);
     assert!(size_of::<Value>() == 8 && size_of::<Want>() == 24 && size_of::<RawColumn>() == 24);
     assert!(size_of::<Stream>() == 48 && size_of::<RawHost>() == 96 && size_of::<EmbedExtension>() == 40);
-    assert!(size_of::<RawSetup>() == 56 && size_of::<Sizes>() == 48 && size_of::<RawUpdate>() == 64);
+    assert!(size_of::<RawSetup>() == 56 && size_of::<RawSizes>() == 48 && size_of::<RawUpdate>() == 64);
     assert!(size_of::<Head>() == 64 && size_of::<RawBatch>() == 136 && size_of::<RawAdvantages>() == 64);
     assert!(size_of::<EstimatorTable>() == 112 && size_of::<VerifierTable>() == 120);
     assert!(size_of::<RawCompletion>() == 144 && size_of::<RawVerdict>() == 56 && size_of::<Segment>() == 16);
@@ -971,6 +967,18 @@ impl<'a> Columns<'a> {
     pub fn width(&self, i: usize) -> usize {
         self.data.get(i).map_or(0, |c| c.width as usize)
     }
+}
+
+/// Numbers of an instance. Estimators: prepare, collect and record are the doubles of a group's
+/// vectors. Objectives: prepare is the annotated doubles of a token, collect those of the vector.
+/// Encoders and codebooks: dim is D, clusters K.
+#[derive(Clone, Copy, Default)]
+pub struct Sizes {
+    pub prepare: i64,
+    pub collect: i64,
+    pub record: i64,
+    pub dim: i64,
+    pub clusters: i64,
 }
 
 /// What an instance is created from.
@@ -1597,7 +1605,7 @@ unsafe extern "C" fn select<T: Plugin>(values: *const Value, wanted: *mut u8, e:
     guard(e, || T::select(&Values::of::<T>(values), slice_mut(wanted, T::WANTS.len() as i64)))
 }
 
-unsafe extern "C" fn sizes<T: Plugin>(me: Me, out: *mut Sizes, e: Fail) -> Status {
+unsafe extern "C" fn sizes<T: Plugin>(me: Me, out: *mut RawSizes, e: Fail) -> Status {
     guard(e, || {
         let (out, sizes) = (&mut *out, of::<T>(me).sizes());
         out.prepare = sizes.prepare;
