@@ -8,13 +8,14 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static void host_log(void *ctx, int32_t level, const char *message)
 {
     const struct plugin_instance *i = ctx;
     const enum log_level shown = level < TARE_LOG_DEBUG ? LOG_DEBUG : level > TARE_LOG_ERROR ? LOG_ERROR : (enum log_level)level;
     if (i)
-        log_message(shown, "%s %s: %s", plugin_kind_name(i->plugin->desc.kind), i->plugin->desc.name, message ? message : "");
+        log_message(shown, "%s %s: %s", plugin_kind_name(i->plugin->desc.kind), i->name, message ? message : "");
     else
         log_message(shown, "plugin: %s", message ? message : "");
 }
@@ -57,7 +58,7 @@ static tare_status host_random(void *ctx, uint64_t stream, uint64_t counter, uin
     struct rng_key key = rng_key(i ? i->env.seed : 0, RNG_PLUGIN);
     if (i) {
         key = rng_derive(key, (uint64_t)i->plugin->desc.kind);
-        for (const char *c = i->plugin->desc.name; *c; c++) key = rng_derive(key, (uint64_t)(unsigned char)*c);
+        for (const char *c = i->name; *c; c++) key = rng_derive(key, (uint64_t)(unsigned char)*c);
     }
     key = rng_derive(key, stream);
     for (int64_t at = 0; at < n; at += 4) {
@@ -68,13 +69,23 @@ static tare_status host_random(void *ctx, uint64_t stream, uint64_t counter, uin
     return TARE_OK;
 }
 
-static void host_metric(void *ctx, const char *name, double value)
+static void host_metric(void *ctx, const char *name, double value, int32_t how)
 {
     const struct plugin_instance *i = ctx;
-    char full[160];
+    char full[224];
     if (!i || !i->env.metric || !name) return;
-    snprintf(full, sizeof full, "%s/%s", plugin_kind_name(i->plugin->desc.kind), name);
-    i->env.metric(i->env.ctx, full, value);
+    const char *kind = plugin_kind_name(i->plugin->desc.kind);
+    const bool renamed = strcmp(i->name, i->plugin->desc.name) != 0;
+    snprintf(full, sizeof full, "%s%s%s/%s", kind, renamed ? "." : "", renamed ? i->name : "", name);
+    i->env.metric(i->env.ctx, full, value, how);
+}
+
+static int64_t host_now_ns(void *ctx)
+{
+    struct timespec t;
+    (void)ctx;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 static int32_t host_cancelled(void *ctx)
@@ -92,9 +103,9 @@ static const void *host_extension(void *ctx, const char *id)
 
 #define HOST(INSTANCE)                                                                                                             \
     {                                                                                                                              \
-        .struct_size = sizeof(tare_host), .abi_minor = TARE_ABI_MINOR, .ctx = INSTANCE, .log = host_log, .alloc = host_alloc,      \
-        .release = host_release, .random = host_random, .metric = host_metric, .cancelled = host_cancelled,                        \
-        .extension = host_extension                                                                                                \
+        .struct_size = sizeof(tare_host), .abi_minor = TARE_ABI_MINOR, .ctx = INSTANCE, .name = "tare", .version = TARE_VERSION,   \
+        .log = host_log, .alloc = host_alloc, .release = host_release, .random = host_random, .metric = host_metric,               \
+        .cancelled = host_cancelled, .now_ns = host_now_ns, .extension = host_extension                                            \
     }
 
 tare_host plugin_host(struct plugin_instance *i)

@@ -32,6 +32,13 @@ void plugin_folders(const struct plugin_search *search, int32_t kind, folder_vis
  * name. */
 tare_status plugin_find(const char *name, int32_t kind, const struct plugin_search *search, char *path, struct err *e);
 
+/* Asks the instance for its sizes again and checks them. Not an error for kinds without the function
+ * sizes. */
+tare_status plugin_resize(struct plugin_instance *i, struct err *e);
+
+/* Returns the engine's rows, or rows for a curriculum without an engine. */
+tare_status plugin_dataset(struct plugin_instance *i, const tare_dataset **out, struct err *e);
+
 /* Parses one value from its text. what: "file:line: [estimator.x] key", for messages. String values
  * point to text. */
 tare_status param_parse(const tare_param *p, const char *text, const char *what, tare_value *out, struct err *e);

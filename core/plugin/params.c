@@ -3,42 +3,39 @@
 #include "plugin/internal.h"
 
 #include "base/fs.h"
+#include "base/log.h"
 
 #include <stdio.h>
 
 #include <math.h>
 #include <string.h>
 
-#define BOUND_HIDDEN 1e300 /* bounds from here on are not documented */
-
 /* Formats a bound of the range. Whole numbers are written without a fraction. */
 static const char *format_bound(const tare_param *p, double x, char *buffer)
 {
-    snprintf(buffer, 32, p->type == TARE_INT ? "%.0f" : "%.9g", x);
+    snprintf(buffer, 32, p->type == TARE_PARAM_INT ? "%.0f" : "%.9g", x);
     return buffer;
 }
 
 const char *param_range(const tare_param *p, char *buffer, size_t n)
 {
     char low[32], high[32];
-    const bool number = p->type == TARE_INT || p->type == TARE_FLOAT;
+    const bool has_low = p->flags & TARE_PARAM_MIN, has_high = p->flags & TARE_PARAM_MAX;
     buffer[0] = 0;
-    if (!number || (p->min == 0 && p->max == 0)) return buffer;
-    const bool has_low = p->min > -BOUND_HIDDEN, has_high = p->max < BOUND_HIDDEN;
     if (has_low && has_high)
-        snprintf(buffer, n, "%s %s %s %s %s", format_bound(p, p->min, low), p->flags & TARE_ABOVE_MIN ? "<" : "<=", p->key,
-                 p->flags & TARE_BELOW_MAX ? "<" : "<=", format_bound(p, p->max, high));
+        snprintf(buffer, n, "%s %s %s %s %s", format_bound(p, p->min, low), p->flags & TARE_PARAM_ABOVE_MIN ? "<" : "<=", p->key,
+                 p->flags & TARE_PARAM_BELOW_MAX ? "<" : "<=", format_bound(p, p->max, high));
     else if (has_low)
-        snprintf(buffer, n, "%s %s %s", p->key, p->flags & TARE_ABOVE_MIN ? ">" : ">=", format_bound(p, p->min, low));
+        snprintf(buffer, n, "%s %s %s", p->key, p->flags & TARE_PARAM_ABOVE_MIN ? ">" : ">=", format_bound(p, p->min, low));
     else if (has_high)
-        snprintf(buffer, n, "%s %s %s", p->key, p->flags & TARE_BELOW_MAX ? "<" : "<=", format_bound(p, p->max, high));
+        snprintf(buffer, n, "%s %s %s", p->key, p->flags & TARE_PARAM_BELOW_MAX ? "<" : "<=", format_bound(p, p->max, high));
     return buffer;
 }
 
 static bool in_range(const tare_param *p, double x)
 {
-    if (p->min == 0 && p->max == 0) return true;
-    return (p->flags & TARE_ABOVE_MIN ? x > p->min : x >= p->min) && (p->flags & TARE_BELOW_MAX ? x < p->max : x <= p->max);
+    const bool low = !(p->flags & TARE_PARAM_MIN) || (p->flags & TARE_PARAM_ABOVE_MIN ? x > p->min : x >= p->min);
+    return low && (!(p->flags & TARE_PARAM_MAX) || (p->flags & TARE_PARAM_BELOW_MAX ? x < p->max : x <= p->max));
 }
 
 static tare_status parse_bool(const char *text, const char *what, int64_t *out, struct err *e)
@@ -67,14 +64,9 @@ static tare_status parse_choice(const tare_param *p, const char *text, const cha
     FAIL(e, TARE_E_CONFIG, "%s: '%s' must be one of %s", what, text, all);
 }
 
-/* Reports a value out of range. param_range omits very large bounds; this message shows the one
- * that is exceeded. */
-static tare_status refuse_range(const tare_param *p, const char *text, const char *what, bool above, struct err *e)
+static tare_status refuse_range(const tare_param *p, const char *text, const char *what, struct err *e)
 {
-    char range[160], bound[32];
-    if (above ? p->max >= BOUND_HIDDEN : p->min <= -BOUND_HIDDEN)
-        FAIL(e, TARE_E_CONFIG, "%s: %s is out of range: must be %s %s", what, text, above ? "at most" : "at least",
-             format_bound(p, above ? p->max : p->min, bound));
+    char range[160];
     FAIL(e, TARE_E_CONFIG, "%s: %s is out of range: must be %s", what, text, param_range(p, range, sizeof range));
 }
 
@@ -82,17 +74,17 @@ tare_status param_parse(const tare_param *p, const char *text, const char *what,
 {
     struct err inner = {0};
     switch (p->type) {
-    case TARE_BOOL:
+    case TARE_PARAM_BOOL:
         return parse_bool(text, what, &out->i, e);
-    case TARE_CHOICE:
+    case TARE_PARAM_CHOICE:
         return parse_choice(p, text, what, &out->i, e);
-    case TARE_INT:
+    case TARE_PARAM_INT:
         if (str_to_int(text, &out->i, &inner)) FAIL(e, TARE_E_CONFIG, "%s: '%s' must be a whole number", what, text);
-        if (!in_range(p, (double)out->i)) return refuse_range(p, text, what, (double)out->i > p->max, e);
+        if (!in_range(p, (double)out->i)) return refuse_range(p, text, what, e);
         return TARE_OK;
-    case TARE_FLOAT:
+    case TARE_PARAM_FLOAT:
         if (str_to_double(text, &out->f, &inner)) FAIL(e, TARE_E_CONFIG, "%s: '%s' must be a finite number", what, text);
-        if (!in_range(p, out->f)) return refuse_range(p, text, what, out->f > p->max, e);
+        if (!in_range(p, out->f)) return refuse_range(p, text, what, e);
         return TARE_OK;
     default:
         out->s = text;
@@ -102,8 +94,11 @@ tare_status param_parse(const tare_param *p, const char *text, const char *what,
 
 static int64_t find_param(const struct plugin *p, const char *key)
 {
-    for (uint32_t i = 0; i < p->desc.n_params; i++)
+    for (uint32_t i = 0; i < p->desc.n_params; i++) {
         if (!strcmp(p->params[i].key, key)) return i;
+        for (const char *const *old = p->params[i].old_keys; old && *old; old++)
+            if (!strcmp(*old, key)) return i;
+    }
     return -1;
 }
 
@@ -132,6 +127,13 @@ static tare_status unknown_key(const struct plugin *p, const struct config_param
          p->desc.n_params ? "the plugin has " : "the plugin has no parameters", all);
 }
 
+/* Notes in the log that a key is an earlier name, or deprecated. */
+static void note_key(const tare_param *p, const struct config_param *s)
+{
+    if (strcmp(p->key, s->key) != 0) log_info("%s: [%s] %s is now called %s", s->where, s->section, s->key, p->key);
+    if (p->flags & TARE_PARAM_DEPRECATED) log_warn("%s: [%s] %s is deprecated: %s", s->where, s->section, s->key, p->doc);
+}
+
 static void section_name(const struct plugin *p, const char *name, char section[128])
 {
     snprintf(section, 128, "%s.%s", plugin_section_kind(p->desc.kind), name);
@@ -157,6 +159,7 @@ tare_status plugin_params_as(const struct plugin *p, const char *name, const str
         if (strcmp(s->section, section)) continue;
         const int64_t i = find_param(p, s->key);
         if (i < 0) return unknown_key(p, s, e);
+        note_key(&p->params[i], s);
         if (!given[i]) given[i] = s;
     }
     for (int64_t i = 0; i < n; i++) {
@@ -165,7 +168,7 @@ tare_status plugin_params_as(const struct plugin *p, const char *name, const str
         if (!text) FAIL(e, TARE_E_CONFIG, "[%s] %s is missing and has no default: %s", section, param->key, param->doc);
         snprintf(what, sizeof what, "%s: [%s] %s", given[i] ? given[i]->where : "default", section, param->key);
         TRY(param_parse(param, text, what, &values[i], e));
-        if (param->type == TARE_STRING || param->type == TARE_PATH)
+        if (param->type == TARE_PARAM_STRING || param->type == TARE_PARAM_PATH)
             TRY(arena_strdup(a, text, -1, (char **)(uintptr_t)&values[i].s, e));
     }
     *out = values;
@@ -215,13 +218,13 @@ tare_status plugin_value_text(const struct plugin *p, int64_t i, tare_value valu
     const tare_param *param = &p->params[i];
     char number[32];
     switch (param->type) {
-    case TARE_BOOL:
+    case TARE_PARAM_BOOL:
         return str_add(out, value.i ? "true" : "false", -1, e);
-    case TARE_INT:
+    case TARE_PARAM_INT:
         return str_addf(out, e, "%lld", (long long)value.i);
-    case TARE_FLOAT:
+    case TARE_PARAM_FLOAT:
         return str_add(out, str_from_double(number, value.f), -1, e);
-    case TARE_CHOICE:
+    case TARE_PARAM_CHOICE:
         return str_add(out, param->choices[value.i], -1, e);
     default:
         return str_add(out, value.s, -1, e);

@@ -92,6 +92,8 @@ tare_status plugin_each(const char *path, plugin_visit visit, void *ctx, struct 
 tare_status plugin_list(const struct plugin_search *search, plugin_visit visit, void *ctx, struct err *e);
 
 const char *plugin_kind_name(int32_t kind); /* "estimator", ... */
+/* Returns the value of a key of tare_descriptor.about ("paper"), or NULL. */
+const char *plugin_about(const struct plugin *p, const char *key);
 /* Returns the section that has the parameters: [estimator.NAME], [verifier.NAME], [encoder.NAME],
  * [codebook.NAME], [objective.NAME], [curriculum.NAME], [environment.NAME]. */
 const char *plugin_section_kind(int32_t kind);
@@ -156,6 +158,10 @@ struct plugin_instance {
     tare_sizes sizes;         /* of kinds with the function sizes; again after fit and load */
     tare_host host;
     struct plugin_env env;
+    tare_setup setup;
+    tare_loss loss;       /* of an objective */
+    tare_dataset dataset; /* of a curriculum without an engine */
+    struct arena arena;   /* the copies above */
     int64_t n_clusters;
     int64_t allocated; /* bytes held through host->alloc; atomic */
 };
@@ -163,6 +169,8 @@ struct plugin_instance {
 /* Writes 1 or 0 for each want: those that the values need. wanted: [desc.n_wants]. Needs no
  * instance. */
 tare_status plugin_select(const struct plugin *p, const tare_value *values, uint8_t *wanted, struct err *e);
+/* True if the plugin's table has a column as one that is not optional, whatever the values. */
+bool plugin_requires(const struct plugin *p, enum column_id column);
 /* True if the instance wants a column. */
 bool plugin_wants(const struct plugin_instance *i, enum column_id column);
 /* Fills one entry of tare_batch.column or tare_tokens.column: NULL data where the want is turned off
@@ -222,8 +230,8 @@ tare_status plugin_leave(struct plugin_call *c, const struct plugin_instance *i,
 /* The calls below check the outputs (verdict codes, finite numbers, clusters in
  * range). */
 /* Verifiers. */
-tare_status plugin_verify(struct plugin_instance *i, const tare_completion *const *completions, tare_verdict *const *verdicts, int64_t n,
-                          struct err *e);
+tare_status plugin_verify(struct plugin_instance *i, const tare_completion *const *completions, tare_verdict *const *verdicts,
+                          int64_t n, struct err *e);
 /* Returns the inputs that the verdicts depend on in addition to the completion, with these
  * parameters (TARE_USES_ANSWER, ...). Needs no instance. */
 tare_status plugin_uses(const struct plugin *p, const tare_value *values, uint32_t *out, struct err *e);
@@ -232,7 +240,8 @@ bool plugin_waits(const struct plugin *p);
 tare_status plugin_submit(struct plugin_instance *i, const tare_completion *completion, int64_t ticket, struct err *e);
 tare_status plugin_poll(struct plugin_instance *i, const tare_waiting *w, struct err *e);
 /* completion: the one that was submitted. */
-tare_status plugin_take(struct plugin_instance *i, const tare_completion *completion, int64_t ticket, tare_verdict *out, struct err *e);
+tare_status plugin_take(struct plugin_instance *i, const tare_completion *completion, int64_t ticket, tare_verdict *out,
+                        struct err *e);
 void plugin_cancel(struct plugin_instance *i, int64_t ticket);
 tare_status plugin_explain(struct plugin_instance *i, tare_completion *completion, struct str *out,
                            struct err *e); /* TARE_E_UNSUPPORTED: not offered */

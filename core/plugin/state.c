@@ -2,12 +2,13 @@
  *
  *   "tarestat"  8 bytes
  *   u32         version of the frame: 1
- *   u32 x 4     kind; bytes of the name, of the plugin's version, of the locked parameters
- *               ("key=value\n" each)
+ *   u32 x 5     kind; bytes of the name, of the vendor (tare_descriptor.about; 0: none), of the
+ *               plugin's version, of the locked parameters ("key=value\n" each)
+ *   u32         version of the plugin's format (tare_descriptor.state_version)
  *   u32         K of the run's codebook, for an estimator; else 0
  *   u64         bytes of the plugin's own state
  *   u64         XXH3 of everything after this word
- *   name, version, locked parameters, state
+ *   name, vendor, version, locked parameters, state
  */
 #include "base/fs.h"
 #include "plugin/internal.h"
@@ -21,18 +22,32 @@ enum { FRAME_VERSION = 1, VERSION_CAPACITY = 64 };
 
 struct frame {
     char magic[8];
-    uint32_t version, kind, name, plugin_version, locked;
-    uint32_t clusters;
+    uint32_t version, kind, name, vendor, plugin_version, locked;
+    uint32_t state_version, clusters;
     uint64_t body, hash;
 };
 
 /* ---------------------------------------------------------------- streams */
 
+/* Keeps the first bytes of a text for people, up to the end of a character. */
+static tare_status keep_text(struct plugin_stream *s, const char *text, int64_t size)
+{
+    const int64_t room = s->keep - s->at;
+    s->at += size;
+    if (room <= 0) return TARE_OK;
+    for (int64_t i = room; size > room && i > 0; i--)
+        if (((unsigned char)text[i] & 0xC0) != 0x80) {
+            size = i;
+            break;
+        }
+    return size == 0 ? TARE_OK : str_add(s->out, text, size < room ? size : room, NULL);
+}
+
 static tare_status stream_write(void *ctx, const void *data, int64_t size)
 {
     struct plugin_stream *s = ctx;
-    if (!s->out) return TARE_E_STATE;
-    if (size < 0) return TARE_E_INVALID;
+    if (size < 0 || (size && !data)) return TARE_E_INVALID;
+    if (s->keep) return keep_text(s, data, size);
     s->full = s->full || size > PLUGIN_MOST_STATE - s->at;
     if (s->full) return TARE_E_RANGE;
     s->at += size;
@@ -42,8 +57,7 @@ static tare_status stream_write(void *ctx, const void *data, int64_t size)
 static tare_status stream_read(void *ctx, void *data, int64_t size)
 {
     struct plugin_stream *s = ctx;
-    if (s->out) return TARE_E_STATE;
-    if (size < 0) return TARE_E_INVALID;
+    if (size < 0 || (size && !data)) return TARE_E_INVALID;
     if (size > s->size - s->at) return TARE_E_CORRUPT;
     if (size) memcpy(data, s->data + s->at, (size_t)size);
     s->at += size;
@@ -52,80 +66,68 @@ static tare_status stream_read(void *ctx, void *data, int64_t size)
 
 tare_stream plugin_stream(struct plugin_stream *s)
 {
-    return (tare_stream){
-        .struct_size = sizeof(tare_stream), .ctx = s, .write = stream_write, .read = stream_read, .version = s->version};
+    return (tare_stream){.struct_size = sizeof(tare_stream),
+                         .ctx = s,
+                         .write = s->out ? stream_write : NULL,
+                         .read = s->out ? NULL : stream_read,
+                         .size = s->out ? 0 : s->size,
+                         .state_version = s->state_version};
 }
 
 /* ---------------------------------------------------------------- the plugin's own bytes */
-
-struct state_functions {
-    tare_status (*save)(const void *, const tare_stream *, tare_error *);
-    tare_status (*load)(void *, const tare_stream *, tare_error *);
-};
-
-static struct state_functions state_functions(const struct plugin *p)
-{
-    switch (p->desc.kind) {
-    case TARE_ESTIMATOR:
-        return (struct state_functions){p->estimator->save, p->estimator->load};
-    case TARE_ENCODER:
-        return (struct state_functions){p->encoder->save, p->encoder->load};
-    case TARE_CODEBOOK:
-        return (struct state_functions){p->codebook->save, p->codebook->load};
-    case TARE_OBJECTIVE:
-        return (struct state_functions){p->objective->save, p->objective->load};
-    case TARE_CURRICULUM:
-        return (struct state_functions){p->curriculum->save, p->curriculum->load};
-    default:
-        return (struct state_functions){NULL, NULL};
-    }
-}
 
 tare_status plugin_save_raw(const struct plugin_instance *i, struct str *out, struct err *e)
 {
     struct plugin_call c;
     struct plugin_stream s = {.out = out};
     const tare_stream stream = plugin_stream(&s);
-    const struct state_functions own = state_functions(i->plugin);
-    if (!own.save) return TARE_OK;
+    const tare_head *head = i->plugin->head;
+    if (!head->save) return TARE_OK;
     plugin_enter(&c);
-    const tare_status status = plugin_leave(&c, i, "save", -1, own.save(i->self, &stream, &c.error), e);
+    const tare_status status = plugin_leave(&c, i, "save", -1, head->save(i->self, &stream, &c.error), e);
     if (s.full)
         FAIL(e, TARE_E_PLUGIN, "%s %s: save wrote more than %lld GiB of state", plugin_kind_name(i->plugin->desc.kind),
              i->plugin->desc.name, PLUGIN_MOST_STATE >> 30);
     return status;
 }
 
-/* version: version of the plugin that wrote the bytes; NULL: unknown */
-static tare_status load_bytes(struct plugin_instance *i, const void *data, int64_t n, const char *version, const char *where,
+/* version: the format's, of the plugin that wrote the bytes; 0: unknown */
+static tare_status load_bytes(struct plugin_instance *i, const void *data, int64_t n, uint32_t version, const char *where,
                               struct err *e)
 {
     struct plugin_call c;
-    struct plugin_stream s = {.data = data, .size = n, .version = version};
+    struct plugin_stream s = {.data = data, .size = n, .state_version = version};
     const tare_stream stream = plugin_stream(&s);
-    const struct state_functions own = state_functions(i->plugin);
+    const tare_head *head = i->plugin->head;
     const char *kind = plugin_kind_name(i->plugin->desc.kind), *name = i->plugin->desc.name;
-    if (!own.load && n)
+    if (!head->load && n)
         FAIL(e, TARE_E_CORRUPT, "%s: unexpected %lld bytes of state: %s %s has no state", where, (long long)n, kind, name);
-    if (!own.load) return TARE_OK;
+    if (!head->load) return TARE_OK;
     plugin_enter(&c);
-    if (plugin_leave(&c, i, "load", -1, own.load(i->self, &stream, &c.error), e)) return err_prefix(e, "%s", where);
+    if (plugin_leave(&c, i, "load", -1, head->load(i->self, &stream, &c.error), e)) return err_prefix(e, "%s", where);
     if (s.at != n)
         FAIL(e, TARE_E_CORRUPT, "%s: %s %s read %lld of %lld bytes of its state", where, kind, name, (long long)s.at, (long long)n);
-    return TARE_OK;
+    return plugin_resize(i, e);
 }
 
 tare_status plugin_load_raw(struct plugin_instance *i, const void *data, int64_t n, const char *where, struct err *e)
 {
-    return load_bytes(i, data, n, NULL, where, e);
+    return load_bytes(i, data, n, 0, where, e);
 }
 
 /* ---------------------------------------------------------------- the frame */
 
+/* Returns the author's name, which keeps the states of two authors' plugins of one name apart; "": none. */
+static const char *vendor_of(const struct plugin *p)
+{
+    const char *vendor = plugin_about(p, "vendor");
+    return vendor ? vendor : "";
+}
+
 static tare_status locked_params(const struct plugin_instance *i, struct str *out, struct err *e)
 {
     for (uint32_t j = 0; j < i->plugin->desc.n_params; j++) {
-        if (!(i->plugin->params[j].flags & TARE_LOCKED_ON_RESUME)) continue;
+        if (!(i->plugin->params[j].flags & TARE_PARAM_LOCKED_ON_RESUME)) continue;
         TRY(str_addf(out, e, "%s=", i->plugin->params[j].key));
         TRY(plugin_value_text(i->plugin, j, i->values[j], out, e));
         TRY(str_add(out, "\n", 1, e));
@@ -136,12 +138,15 @@ static tare_status locked_params(const struct plugin_instance *i, struct str *ou
 tare_status plugin_save(const struct plugin_instance *i, struct str *out, struct err *e)
 {
     const struct plugin *p = i->plugin;
+    const char *vendor = vendor_of(p);
     OWNED(str_free) struct str body = {0}, locked = {0};
     const int64_t start = out->size;
     struct frame f = {.version = FRAME_VERSION,
                       .kind = (uint32_t)p->desc.kind,
                       .name = (uint32_t)strlen(p->desc.name),
-                      .plugin_version = (uint32_t)strlen(p->desc.version)};
+                      .vendor = (uint32_t)strlen(vendor),
+                      .plugin_version = (uint32_t)strlen(p->desc.version),
+                      .state_version = p->desc.state_version};
     memcpy(f.magic, MAGIC, sizeof MAGIC);
     f.clusters = (uint32_t)i->n_clusters;
     TRY(plugin_save_raw(i, &body, e));
@@ -150,6 +155,7 @@ tare_status plugin_save(const struct plugin_instance *i, struct str *out, struct
     f.body = (uint64_t)body.size;
     TRY(str_add(out, (const char *)&f, sizeof f, e));
     TRY(str_add(out, p->desc.name, f.name, e));
+    TRY(str_add(out, vendor, f.vendor, e));
     TRY(str_add(out, p->desc.version, f.plugin_version, e));
     if (locked.size) TRY(str_add(out, locked.data, locked.size, e));
     if (body.size) TRY(str_add(out, body.data, body.size, e));
@@ -210,7 +216,7 @@ static tare_status check_locked_param(const struct plugin_instance *i, uint32_t 
 static bool is_locked_param(const struct plugin *p, const char *key, size_t n)
 {
     for (uint32_t j = 0; j < p->desc.n_params; j++)
-        if (p->params[j].flags & TARE_LOCKED_ON_RESUME && strlen(p->params[j].key) == n && !strncmp(p->params[j].key, key, n))
+        if (p->params[j].flags & TARE_PARAM_LOCKED_ON_RESUME && strlen(p->params[j].key) == n && !strncmp(p->params[j].key, key, n))
             return true;
     return false;
 }
@@ -219,7 +225,7 @@ static tare_status check_locked(const struct plugin_instance *i, const char *sav
 {
     const struct plugin *p = i->plugin;
     for (uint32_t j = 0; j < p->desc.n_params; j++)
-        if (p->params[j].flags & TARE_LOCKED_ON_RESUME) TRY(check_locked_param(i, j, saved, n, where, e));
+        if (p->params[j].flags & TARE_PARAM_LOCKED_ON_RESUME) TRY(check_locked_param(i, j, saved, n, where, e));
     for (const char *line = saved, *end = saved + n; line < end;) {
         const char *newline = memchr(line, '\n', (size_t)(end - line)), *stop = newline ? newline : end;
         const char *equals = memchr(line, '=', (size_t)(stop - line));
@@ -243,7 +249,7 @@ static tare_status check_frame(const struct plugin_instance *i, const char *data
     if (f->version != FRAME_VERSION)
         FAIL(e, TARE_E_VERSION, "%s: saved state of format %u; this program reads format %d", where, f->version, FRAME_VERSION);
     const int64_t most = n - (int64_t)sizeof *f;
-    const uint64_t texts = (uint64_t)f->name + f->plugin_version + f->locked;
+    const uint64_t texts = (uint64_t)f->name + f->vendor + f->plugin_version + f->locked;
     if (texts > (uint64_t)most || f->body > (uint64_t)most - texts)
         FAIL(e, TARE_E_CORRUPT, "%s: cut short: %lld of %llu bytes", where, (long long)n,
              (unsigned long long)(sizeof *f + texts + f->body));
@@ -253,12 +259,16 @@ static tare_status check_frame(const struct plugin_instance *i, const char *data
     if (f->kind != (uint32_t)p->desc.kind || f->name != strlen(p->desc.name) || memcmp(text, p->desc.name, f->name))
         FAIL(e, TARE_E_VERSION, "%s: the state of %s %.*s, but the configuration has %s %s", where,
              plugin_kind_name((int32_t)f->kind), (int)f->name, text, kind, p->desc.name);
-    const char *version = text + f->name;
+    const char *vendor = vendor_of(p), *version = text + f->name + f->vendor;
+    if (f->vendor != strlen(vendor) || memcmp(text + f->name, vendor, f->vendor))
+        FAIL(e, TARE_E_VERSION, "%s: the state of %s %s by '%.*s', but this one is by '%s'", where, kind, p->desc.name,
+             (int)f->vendor, text + f->name, vendor);
     if (!f->plugin_version || f->plugin_version >= VERSION_CAPACITY)
         FAIL(e, TARE_E_CORRUPT, "%s: missing version of %s %s", where, kind, p->desc.name);
-    if (strtol(version, NULL, 10) != strtol(p->desc.version, NULL, 10))
-        FAIL(e, TARE_E_VERSION, "%s: written by %s %s %.*s, but this is %s; another major version cannot read it", where, kind,
-             p->desc.name, (int)f->plugin_version, version, p->desc.version);
+    if (p->head->load && (f->state_version < p->desc.state_oldest || f->state_version > p->desc.state_version))
+        FAIL(e, TARE_E_VERSION, "%s: format %u of the state, written by %s %s %.*s; version %s reads the formats %u to %u", where,
+             f->state_version, kind, p->desc.name, (int)f->plugin_version, version, p->desc.version, p->desc.state_oldest,
+             p->desc.state_version);
     TRY(check_locked(i, version + f->plugin_version, f->locked, where, e));
     if (f->clusters != (uint32_t)i->n_clusters)
         FAIL(e, TARE_E_CONFIG, "%s: saved with a codebook of %u clusters, but this run's has %lld", where, f->clusters,
@@ -270,13 +280,12 @@ tare_status plugin_load(struct plugin_instance *i, const void *data, int64_t n, 
 {
     struct frame f;
     TRY(check_frame(i, data, n, &f, where, e));
-    const int64_t texts = (int64_t)f.name + f.plugin_version + f.locked, total = (int64_t)sizeof f + texts + (int64_t)f.body;
+    const int64_t texts = (int64_t)f.name + f.vendor + f.plugin_version + f.locked,
+                  total = (int64_t)sizeof f + texts + (int64_t)f.body;
     if (!used && total != n) FAIL(e, TARE_E_CORRUPT, "%s: unexpected %lld bytes after the state", where, (long long)(n - total));
     if (used) *used = total;
     const char *text = (const char *)data + sizeof f;
-    char version[VERSION_CAPACITY];
-    snprintf(version, sizeof version, "%.*s", (int)f.plugin_version, text + f.name);
-    return load_bytes(i, text + texts, (int64_t)f.body, version, where, e);
+    return load_bytes(i, text + texts, (int64_t)f.body, f.state_version, where, e);
 }
 
 tare_status plugin_state_clusters(const void *data, int64_t n, const char *where, int64_t *clusters, struct err *e)

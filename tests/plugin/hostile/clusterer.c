@@ -15,6 +15,8 @@ enum cases {
     cluster_by_batch,
     loses_fit,
     takes_damage,
+    learns_in_assign,
+    name_by_call,
     identity_by_instance,
     shares_scratch
 };
@@ -26,12 +28,11 @@ struct self {
     int64_t longest;
 };
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)values;
-    struct self *s = host->alloc(host->ctx, sizeof *s, 0);
+    struct self *s = setup->host->alloc(setup->host->ctx, sizeof *s, 0);
     if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory");
-    s->host = host;
+    s->host = setup->host;
     *self = s;
     return TARE_OK;
 }
@@ -42,10 +43,11 @@ static void destroy(void *self)
     s->host->release(s->host->ctx, s);
 }
 
-static int64_t dim(const void *self)
+static tare_status encoder_sizes(const void *self, tare_sizes *out, tare_error *error)
 {
-    (void)self;
-    return DIM;
+    (void)self, (void)error;
+    out->dim = DIM;
+    return TARE_OK;
 }
 
 static tare_status encode(void *self, const tare_text *texts, int64_t n, float *out, tare_error *error)
@@ -91,74 +93,79 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
     return TARE_OK;
 }
 
-static tare_status identity(const void *self, char *text, int64_t capacity, tare_error *error)
+static tare_status identity(const void *self, const tare_stream *out, tare_error *error)
 {
     static int instances;
+    const char letter = (char)('a' + (IS(identity_by_instance) ? instances++ % 26 : 0));
     (void)self, (void)error;
-    if (capacity > 0) text[0] = (char)('a' + (IS(identity_by_instance) ? instances++ % 26 : 0));
-    if (capacity > 1) text[1] = 0;
+    return tare_put(out, &letter, 1);
+}
+
+static const tare_encoder ENCODER = {
+    .struct_size = sizeof ENCODER,
+    .create = create,
+    .destroy = destroy,
+    .sizes = encoder_sizes,
+    .encode = encode,
+    .fit = fit,
+    .save = save,
+    .load = load,
+    .identity = identity,
+};
+
+static tare_status codebook_sizes(const void *self, tare_sizes *out, tare_error *error)
+{
+    (void)self, (void)error;
+    out->clusters = CLUSTERS;
     return TARE_OK;
 }
 
-static const tare_encoder ENCODER = {sizeof ENCODER, 0, create, destroy, dim, encode, fit, save, load, identity};
-
-static int64_t size(const void *self)
+static tare_status fit_rows(void *self, const tare_prompts *prompts, tare_error *error)
 {
-    (void)self;
-    return CLUSTERS;
+    return fit(self, prompts->row, prompts->n, error);
 }
 
-static int64_t no_dim(const void *self)
-{
-    (void)self;
-    return 0;
-}
-
-static tare_status assign(const void *self, const float *embedding, const tare_text *rows, int64_t n, int32_t *cluster,
-                          float *distance, tare_error *error)
+static tare_status assign(const void *self, const tare_prompts *prompts, tare_assignment *out, tare_error *error)
 {
     const struct self *s = self;
-    (void)embedding, (void)error;
+    const int64_t n = prompts->n;
+    (void)error;
     for (int64_t i = 0; i < n; i++) {
-        cluster[i] = (int32_t)((rows[i].size + s->longest + (IS(cluster_by_batch) ? n : 0)) % CLUSTERS);
-        if (distance) distance[i] = (float)rows[i].size + (IS(distance_by_batch) ? (float)n : 0);
+        const int64_t size = prompts->row[i].size;
+        out->cluster[i] = (int32_t)((size + s->longest + (IS(cluster_by_batch) ? n : 0)) % CLUSTERS);
+        if (out->distance) out->distance[i] = (float)size + (IS(distance_by_batch) ? (float)n : 0);
     }
+    if (IS(learns_in_assign)) ((struct self *)(uintptr_t)self)->longest += CLUSTERS;
     return TARE_OK;
+}
+
+static tare_status cluster_name(const void *self, int64_t k, const tare_stream *out, tare_error *error)
+{
+    static int calls;
+    const char letter = (char)('a' + (IS(name_by_call) ? calls++ % 26 : k));
+    (void)self, (void)error;
+    return tare_put(out, &letter, 1);
 }
 
 static const tare_codebook CODEBOOK = {
     .struct_size = sizeof CODEBOOK,
     .create = create,
     .destroy = destroy,
-    .size = size,
-    .dim = no_dim,
+    .sizes = codebook_sizes,
     .assign = assign,
-    .fit = fit,
+    .fit = fit_rows,
     .save = save,
     .load = load,
+    .cluster_name = cluster_name,
 };
 
-static const tare_descriptor FIRST = {.struct_size = sizeof FIRST,
-                                      .kind = TARE_ENCODER,
-                                      .name = "hostile",
-                                      .version = "1.0.0",
-                                      .summary = "a fixture of the tests",
-                                      .threading = TARE_REENTRANT,
-                                      .param_size = sizeof(tare_param),
-                                      .functions = &ENCODER},
-                             SECOND = {.struct_size = sizeof SECOND,
-                                       .kind = TARE_CODEBOOK,
-                                       .name = "hostile",
-                                       .version = "1.0.0",
-                                       .summary = "a fixture of the tests",
-                                       .threading = TARE_REENTRANT,
-                                       .param_size = sizeof(tare_param),
-                                       .functions = &CODEBOOK};
+#define DESCRIPTOR(KIND, CALLS, TABLE)                                                                                             \
+    {                                                                                                                              \
+        .struct_size = sizeof(tare_descriptor), .kind = TARE_KIND_##KIND, .name = "hostile", .version = "1.0.0",                   \
+        .summary = "a fixture of the tests", .calls = TARE_CALLS_##CALLS, .param_size = sizeof(tare_param),                        \
+        .want_size = sizeof(tare_want), .state_version = 1, .state_oldest = 1, .functions = &(TABLE)                               \
+    }
 
-const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
-{
-    static const tare_descriptor *const descriptors[] = {&FIRST, &SECOND};
-    static const tare_plugin plugin = {sizeof plugin, TARE_ABI_MINOR, 0, 2, descriptors};
-    (void)host, (void)error;
-    return &plugin;
-}
+static const tare_descriptor FIRST = DESCRIPTOR(ENCODER, CONCURRENT, ENCODER), SECOND = DESCRIPTOR(CODEBOOK, SERIAL, CODEBOOK);
+
+TARE_PLUGIN_ENTRY(&FIRST, &SECOND)

@@ -135,6 +135,8 @@ static const struct {
     {"distance_by_batch", "assign", "when alone, but at"},
     {"loses_fit", "fit", "save and load changed"},
     {"takes_damage", "fit", "load accepts a state that is cut short"},
+    {"learns_in_assign", "assign", "assign or cluster_name changed the state"},
+    {"name_by_call", "assign", "has another name when asked again"},
     {"identity_by_instance", "identity", "its identity changed from"},
     {"shares_scratch", "threads", "its answers differ on several threads"},
     {"row_unwritten", "shapes", "choice 0 is the invalid row -1"},
