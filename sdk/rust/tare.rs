@@ -36,6 +36,14 @@ macro_rules! c {
     };
 }
 
+/// Texts for Param::choice and About::pairs: list!["low", "high"].
+#[macro_export]
+macro_rules! list {
+    ($($text:expr),+ $(,)?) => {
+        tare::List(&[$(c!($text)),+, std::ptr::null()])
+    };
+}
+
 /// The entry point of a file with these plugins.
 #[macro_export]
 macro_rules! tare_plugin {
@@ -713,6 +721,9 @@ pub struct PluginFile {
     descriptors: *const *const Descriptor,
     build: *const c_char,
 }
+
+/// Texts with null at the end, made by list!.
+pub struct List(pub &'static [*const c_char]);
 
 /// For statics that hold pointers to other statics.
 pub struct Shared<T>(pub T);
@@ -1966,12 +1977,8 @@ impl Param {
     pub const fn path(key: *const c_char, fallback: *const c_char, doc: *const c_char) -> Param {
         Param::of(PARAM_PATH, key, fallback, doc)
     }
-    /// choices: texts made by c!, with null at the end.
-    pub const fn choice(
-        key: *const c_char, fallback: *const c_char, doc: *const c_char, choices: &'static [*const c_char],
-    ) -> Param {
-        assert!(!choices.is_empty() && choices[choices.len() - 1].is_null(), "choices need a null at the end");
-        Param { choices: choices.as_ptr(), ..Param::of(PARAM_CHOICE, key, fallback, doc) }
+    pub const fn choice(key: *const c_char, fallback: *const c_char, doc: *const c_char, choices: List) -> Param {
+        Param { choices: choices.0.as_ptr(), ..Param::of(PARAM_CHOICE, key, fallback, doc) }
     }
     /// The least and the greatest value.
     pub const fn min(self, min: f64) -> Param {
@@ -2023,10 +2030,9 @@ impl About {
     pub const fn new(name: *const c_char, version: *const c_char, summary: *const c_char, license: *const c_char) -> About {
         About { name, version, summary, license, pairs: std::ptr::null() }
     }
-    /// Key, value, key, value, ..., null: &[c!("paper"), c!("arXiv 2402.03300"), std::ptr::null()]
-    pub const fn pairs(self, pairs: &'static [*const c_char]) -> About {
-        assert!(pairs.len() % 2 == 1 && pairs[pairs.len() - 1].is_null(), "pairs need a null at the end");
-        About { pairs: pairs.as_ptr(), ..self }
+    /// Key, value, key, value, ...: list!["paper", "arXiv 2402.03300"]
+    pub const fn pairs(self, pairs: List) -> About {
+        About { pairs: pairs.0.as_ptr(), ..self }
     }
 }
 
