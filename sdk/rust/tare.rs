@@ -192,6 +192,15 @@ pub const EPISODE_RUNNING: i32 = 0;
 pub const EPISODE_DONE: i32 = 1;
 pub const EPISODE_TRUNCATED: i32 = 2;
 
+pub const LIMIT_DESCRIPTORS: usize = 64;
+pub const LIMIT_PARAMS: usize = 256;
+pub const LIMIT_WANTS: usize = 64;
+pub const LIMIT_NAME: usize = 63;
+pub const LIMIT_VERIFIERS: usize = 16;
+pub const LIMIT_SEGMENTS: usize = 256;
+pub const LIMIT_EXTRACTED: usize = 512;
+pub const LIMIT_NOTE: usize = 512;
+
 // ---------------------------------------------------------------- structs of the C headers
 
 type Void = c_void;
