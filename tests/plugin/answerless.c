@@ -6,14 +6,14 @@
 
 enum { P_COMPARE, P_LEAST, N_PARAMS };
 static const tare_param PARAMS[N_PARAMS] = {
-    [P_COMPARE] = {.key = "compare", .type = TARE_BOOL, .fallback = "false", .doc = "the completion must equal the answer, too"},
-    [P_LEAST] = {.key = "least", .type = TARE_INT, .fallback = "1", .max = 1000, .doc = "minimum number of bytes of a completion"},
+    [P_COMPARE] = TARE_BOOL_PARAM("compare", "false", "the completion must equal the answer, too", 0),
+    [P_LEAST] = TARE_INT_PARAM("least", "1", "minimum number of bytes of a completion", 0, 1000, 0),
 };
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)host, (void)error;
-    *self = (void *)(uintptr_t)values;
+    (void)error;
+    *self = (void *)(uintptr_t)setup->values;
     return TARE_OK;
 }
 
@@ -22,16 +22,16 @@ static void destroy(void *self)
     (void)self;
 }
 
-static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+static tare_status verify(void *self, const tare_completion *const *completions, tare_verdict *const *verdicts, int64_t n,
                           tare_error *error)
 {
     const tare_value *p = self;
     (void)error;
     for (int64_t i = 0; i < n; i++) {
-        const tare_text said = answers[i]->completion, gold = answers[i]->answer;
+        const tare_text said = completions[i]->text, gold = completions[i]->answer;
         const int equal = said.size == gold.size && (!said.size || !memcmp(said.data, gold.data, (size_t)said.size));
         const int right = said.size >= p[P_LEAST].i && (equal || !p[P_COMPARE].i);
-        verdicts[i]->code = right ? TARE_CORRECT : TARE_WRONG;
+        verdicts[i]->code = right ? TARE_VERDICT_CORRECT : TARE_VERDICT_WRONG;
         verdicts[i]->reward = right;
     }
     return TARE_OK;
@@ -42,17 +42,19 @@ static uint32_t uses(const tare_value *values)
     return values[P_COMPARE].i ? TARE_USES_ANSWER : 0;
 }
 
-static const tare_verifier FUNCTIONS = {
-    .struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify, .uses = uses};
+static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
+                                        .flags = TARE_VERIFIER_REPEATS,
+                                        .create = create,
+                                        .destroy = destroy,
+                                        .verify = verify,
+                                        .uses = uses};
 static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,
-                                           .kind = TARE_VERIFIER,
+                                           .kind = TARE_KIND_VERIFIER,
                                            .name = "answerless",
                                            .version = "1.0.0",
                                            .summary = "long enough",
                                            .license = "Apache-2.0",
-                                           .params = PARAMS,
-                                           .n_params = N_PARAMS,
-                                           .param_size = sizeof(tare_param),
-                                           .threading = TARE_REENTRANT,
+                                           TARE_PARAMS(PARAMS, N_PARAMS),
+                                           .calls = TARE_CALLS_CONCURRENT,
                                            .functions = &FUNCTIONS};
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_PLUGIN_ENTRY(&DESCRIPTOR)

@@ -1,30 +1,37 @@
-/* An estimator for tests that reads fields of the data set's rows: by = level, weight (the
- * default) or only one of them.
+/* An estimator for tests that reads fields of the data set's rows: by = both, or only weight.
  *
  *   A_i = R_i (1 + 10 level + 1000 weight),      a missing field counts as 7
  *
  * Its state is the sum of the levels so far, so that a test sees whether a resumed run has the
  * same. */
 #include <math.h>
-#include <string.h>
 #include <tare/sdk.h>
 
-static const char *const BOTH[] = {"level", "weight", NULL}, *const ONE[] = {"weight", NULL},
-                         *const BY[] = {"both", "weight", NULL};
-static const tare_param PARAMS[] = {{"by", "both", "fields of a row to read", NULL, BY, 0, 0, TARE_CHOICE, 0}};
+enum { W_LEVEL, W_WEIGHT, N_WANTS };
+static const tare_want WANTS[N_WANTS] = {
+    [W_LEVEL] = {.name = "row.level", .axis = TARE_AXIS_GROUP, .type = TARE_F64, .width = 1},
+    [W_WEIGHT] = {.name = "row.weight", .axis = TARE_AXIS_GROUP, .type = TARE_F64, .width = 1},
+};
+static const char *const BY[] = {"both", "weight", NULL};
+static const tare_param PARAMS[] = {TARE_CHOICE_PARAM("by", "both", "fields of a row to read", BY, 0)};
 
 struct self {
     const tare_host *host;
-    int one;
     double seen;
 };
 
-static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
+static tare_status select_wants(const tare_value *values, uint8_t *wanted, tare_error *error)
 {
-    struct self *s = host->alloc(host->ctx, sizeof *s, 0);
-    (void)n_clusters;
+    (void)error;
+    if (values[0].i == 1) wanted[W_LEVEL] = 0;
+    return TARE_OK;
+}
+
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
+{
+    struct self *s = setup->host->alloc(setup->host->ctx, sizeof *s, 0);
     if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory");
-    *s = (struct self){host, values[0].i == 1, 0};
+    *s = (struct self){setup->host, 0};
     *self = s;
     return TARE_OK;
 }
@@ -35,65 +42,55 @@ static void destroy(void *self)
     s->host->release(s->host->ctx, s);
 }
 
-static const char *const *columns(const void *self)
+static double field(const tare_batch *b, int64_t m, int want)
 {
-    return ((const struct self *)self)->one ? ONE : BOTH;
-}
-
-static double field(const tare_batch *b, int64_t m, const char *name)
-{
-    for (int64_t k = 0; k < b->n_columns; k++)
-        if (!strcmp(b->column_name[k], name)) {
-            const double x = b->column[m * b->n_columns + k];
-            return isnan(x) ? 7 : x;
-        }
-    return 0;
+    const double *x = TARE_COLUMN(b, want, double);
+    if (!x) return 0;
+    return isnan(x[m]) ? 7 : x[m];
 }
 
 static tare_status compute(const void *self, const tare_batch *b, const double *prepared, tare_advantages *out, tare_error *error)
 {
-    (void)prepared;
-    if (b->n_columns != (((const struct self *)self)->one ? 1 : 2))
-        return tare_fail(error, TARE_E_PLUGIN, "%lld columns", (long long)b->n_columns);
+    (void)self, (void)prepared, (void)error;
     for (int64_t m = 0; m < b->n_groups; m++) {
-        const double factor = 1 + 10 * field(b, m, "level") + 1000 * field(b, m, "weight");
+        const double factor = 1 + 10 * field(b, m, W_LEVEL) + 1000 * field(b, m, W_WEIGHT);
         out->baseline[m] = factor;
-        out->confidence[m] = 0;
         for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) out->advantage[i] = b->reward[i] * factor;
     }
     return TARE_OK;
 }
 
-static int64_t collect_size(const void *self)
+static tare_status sizes(const void *self, tare_sizes *out, tare_error *error)
 {
-    (void)self;
-    return 1;
+    (void)self, (void)error;
+    out->collect = 1;
+    return TARE_OK;
 }
 
 static tare_status collect(const void *self, const tare_batch *b, int64_t group, double *sum, tare_error *error)
 {
     (void)self, (void)error;
-    sum[0] += field(b, group, "level") + field(b, group, "weight");
+    sum[0] += field(b, group, W_LEVEL) + field(b, group, W_WEIGHT);
     return TARE_OK;
 }
 
-static tare_status apply(void *self, int64_t step, const double *collected, tare_error *error)
+static tare_status apply(void *self, const tare_update *update, tare_error *error)
 {
-    (void)step, (void)error;
-    ((struct self *)self)->seen += collected[0];
+    (void)error;
+    ((struct self *)self)->seen += update->collected[0];
     return TARE_OK;
 }
 
 static tare_status save(const void *self, const tare_stream *out, tare_error *error)
 {
     (void)error;
-    return out->write(out->ctx, &((const struct self *)self)->seen, 8);
+    return tare_put(out, &((const struct self *)self)->seen, 8);
 }
 
 static tare_status load(void *self, const tare_stream *in, tare_error *error)
 {
     double seen;
-    if (in->read(in->ctx, &seen, 8)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
+    if (tare_get(in, &seen, 8)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
     if (!isfinite(seen)) return tare_fail(error, TARE_E_CORRUPT, "the sum is %g", seen);
     ((struct self *)self)->seen = seen;
     return TARE_OK;
@@ -110,20 +107,21 @@ static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
                                          .destroy = destroy,
                                          .save = save,
                                          .load = load,
-                                         .collect_size = collect_size,
+                                         .describe = describe,
+                                         .select = select_wants,
+                                         .sizes = sizes,
                                          .compute = compute,
                                          .collect = collect,
-                                         .apply = apply,
-                                         .describe = describe,
-                                         .columns = columns};
+                                         .apply = apply};
 static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,
-                                           .kind = TARE_ESTIMATOR,
+                                           .kind = TARE_KIND_ESTIMATOR,
                                            .name = "columns",
                                            .version = "1.0.0",
                                            .summary = "rewards times numbers of their rows",
                                            .license = "Apache-2.0",
-                                           .params = PARAMS,
-                                           .n_params = 1,
-                                           .param_size = sizeof(tare_param),
+                                           TARE_PARAMS(PARAMS, 1),
+                                           TARE_WANTS(WANTS, N_WANTS),
+                                           .state_version = 1,
+                                           .state_oldest = 1,
                                            .functions = &FUNCTIONS};
-TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2)
+TARE_PLUGIN_ENTRY(&DESCRIPTOR)

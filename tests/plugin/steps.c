@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
     static int nothing;
-    (void)host, (void)values, (void)error;
+    (void)setup, (void)error;
     *self = &nothing;
     return TARE_OK;
 }
@@ -35,35 +35,37 @@ static void break_contract(tare_text t, tare_verdict *v)
     if (is(t, "!back")) tare_add_segment(v, 2, 1), tare_add_segment(v, 2, 1);
 }
 
-static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+static tare_status verify(void *self, const tare_completion *const *completion, tare_verdict *const *out, int64_t n,
                           tare_error *error)
 {
     (void)self, (void)error;
     for (int64_t i = 0; i < n; i++) {
-        const tare_text t = answers[i]->completion;
+        const tare_text t = completion[i]->text;
         double all = 0, step = 0;
         for (int64_t k = 0; k < t.size; k++) {
             step += t.data[k] == 'a';
             if (t.data[k] != '\n' && k + 1 < t.size) continue;
-            if (t.data[0] != '!') tare_add_segment(verdicts[i], k + 1, step);
+            if (t.data[0] != '!') tare_add_segment(out[i], k + 1, step);
             all += step, step = 0;
         }
-        break_contract(t, verdicts[i]);
-        verdicts[i]->code = TARE_PARTIAL;
-        verdicts[i]->reward = all;
+        break_contract(t, out[i]);
+        out[i]->code = TARE_VERDICT_PARTIAL;
+        out[i]->reward = all;
     }
     return TARE_OK;
 }
 
-static const tare_verifier FUNCTIONS = {
-    .struct_size = sizeof FUNCTIONS, .flags = TARE_GIVES_SEGMENTS, .create = create, .destroy = destroy, .verify = verify};
+static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
+                                        .flags = TARE_VERIFIER_GIVES_SEGMENTS | TARE_VERIFIER_REPEATS,
+                                        .create = create,
+                                        .destroy = destroy,
+                                        .verify = verify};
 static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,
-                                           .kind = TARE_VERIFIER,
+                                           .kind = TARE_KIND_VERIFIER,
                                            .name = "steps",
                                            .version = "1.0.0",
                                            .summary = "letters a in each line",
                                            .license = "Apache-2.0",
-                                           .param_size = sizeof(tare_param),
-                                           .threading = TARE_REENTRANT,
+                                           .calls = TARE_CALLS_CONCURRENT,
                                            .functions = &FUNCTIONS};
-TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2)
+TARE_PLUGIN_ENTRY(&DESCRIPTOR)

@@ -71,10 +71,11 @@ const struct check_test CHECK_FILE[] = {
 static tare_status make_and_drop(struct check *c, const tare_value *values, const char *what, bool may_refuse, struct err *e)
 {
     struct plugin_instance *i;
+    struct plugin_env env;
+    TRY(check_env(c, &env, e));
     const struct surroundings before = surroundings_now();
-    const struct plugin_env env = check_env(c);
     const tare_status status =
-        plugin_create(c->plugin, values, c->plugin->desc.kind == TARE_ESTIMATOR ? CHECK_CLUSTERS : 0, &env, &i, e);
+        plugin_create(c->plugin, values, c->plugin->desc.kind == TARE_KIND_ESTIMATOR ? CHECK_CLUSTERS : 0, &env, &i, e);
     if (status && (!may_refuse || status == TARE_E_PLUGIN)) return err_prefix(e, "with %s", what);
     if (status && strstr(e->message, "and no message")) FAIL(e, TARE_E_PLUGIN, "create fails without a message for %s", what);
     plugin_destroy(status ? NULL : i);
@@ -86,25 +87,22 @@ static tare_status make_and_drop(struct check *c, const tare_value *values, cons
  * Returns false after the last value. */
 static bool param_value(struct check *c, const tare_param *q, int64_t k, tare_value *v)
 {
-    const double width = q->max - q->min;
-    const bool bounded = q->min != 0 || q->max != 0;
+    const bool least = q->flags & TARE_PARAM_MIN, most = q->flags & TARE_PARAM_MAX;
+    const double low = least ? q->min : most ? q->max - 1e6 : -1e6, high = most ? q->max : least ? q->min + 1e6 : 1e6;
     double x = 0;
-    if (q->type == TARE_BOOL || q->type == TARE_CHOICE) {
+    if (q->type == TARE_PARAM_BOOL || q->type == TARE_PARAM_CHOICE) {
         v->i = k;
-        return q->type == TARE_BOOL ? k < 2 : q->choices[k] != NULL;
+        return q->type == TARE_PARAM_BOOL ? k < 2 : q->choices[k] != NULL;
     }
-    if (q->type != TARE_INT && q->type != TARE_FLOAT) return false;
-    if (k > 2) return false;
-    if (!bounded) {
-        x = (double[]){-1e6, 1e6, 2000 * check_uniform(c) - 1000}[k];
-    } else if (k < 2) { /* the end is not allowed: the value next to it */
-        const double inside = q->type == TARE_INT ? 1 : fmin(width, 1) * 1e-9;
-        x = k ? q->max - (q->flags & TARE_BELOW_MAX ? inside : 0) : q->min + (q->flags & TARE_ABOVE_MIN ? inside : 0);
+    if ((q->type != TARE_PARAM_INT && q->type != TARE_PARAM_FLOAT) || k > 2) return false;
+    if (k < 2) { /* the end is not allowed: the value next to it */
+        const double inside = q->type == TARE_PARAM_INT ? 1 : fmin(high - low, 1) * 1e-9;
+        x = k ? high - (q->flags & TARE_PARAM_BELOW_MAX ? inside : 0) : low + (q->flags & TARE_PARAM_ABOVE_MIN ? inside : 0);
     } else {
-        x = q->min + width * check_uniform(c);
-        if (!isfinite(width) || q->flags & TARE_LOG_SCALE) x = fmax(q->min, 1e-6) * exp(20 * check_uniform(c));
+        x = low + (high - low) * check_uniform(c);
+        if (q->flags & TARE_PARAM_LOG_SCALE) x = fmin(high, fmax(low, 1e-6) * exp(20 * check_uniform(c)));
     }
-    if (q->type == TARE_INT) /* serves as an upper end as well as a million, and takes less time */
+    if (q->type == TARE_PARAM_INT) /* serves as an upper end as well as a million, and takes less time */
         v->i = (int64_t)fmax(-1e4, fmin(1e4, floor(x)));
     else
         v->f = x;
@@ -166,4 +164,6 @@ const struct check_test CHECK_ANY[] = {
      test_parameters},
     {"instances", "create and destroy work 100 times, and for two instances together", -1, test_instances},
     {"memory", "an allocation that fails is reported, and nothing leaks", -1, check_memory},
+    {"oldest", "a host of the plugin's minor version gives the same results", -1, check_oldest},
+    {"future", "a host with larger structs and unknown flags gives the same results", -1, check_future},
     {0}};

@@ -27,14 +27,12 @@ struct check {
     struct arena arena;          /* lives as long as the test */
     struct rng_key key;
     uint64_t drawn;
-    struct str note;         /* printed with a pass */
-    const tare_batch *batch; /* the batch of tare.logprob/1 */
-    void *kept;              /* stored by a check_instance_function for its check_pair_function */
-    tare_logprob_v1 extension;
-    bool skipped;    /* set by check_skip */
-    bool untested;   /* a required parameter is missing */
-    bool binary;     /* the estimator accepts rewards of 0 and 1 only */
-    bool no_logprob; /* the host has no logprobs, for an estimator for which they are optional */
+    struct str note;  /* printed with a pass */
+    void *kept;       /* stored by a check_instance_function for its check_pair_function */
+    bool skipped;     /* set by check_skip */
+    bool untested;    /* a required parameter is missing */
+    bool binary;      /* the estimator accepts rewards of 0 and 1 only */
+    bool no_optional; /* the host has none of the optional columns */
     /* Runs around every call (check_watch). */
     struct plugin_watch watch;
     struct surroundings before;
@@ -63,14 +61,21 @@ typedef tare_status (*check_values_function)(struct check *c, const tare_value *
 tare_status check_values(struct check *c, check_values_function each, struct err *e);
 /* memory.c: the test "an allocation that fails is reported, and nothing leaks". */
 tare_status check_memory(struct check *c, struct err *e);
+/* hosts.c: the tests "oldest" and "future", which repeat a test under hosts with other sizes of
+ * their structs. */
+tare_status check_oldest(struct check *c, struct err *e);
+tare_status check_future(struct check *c, struct err *e);
 
 extern const struct check_test CHECK_FILE[], CHECK_ANY[], CHECK_ESTIMATOR[], CHECK_VERIFIER[], CHECK_CLUSTERER[], CHECK_OBJECTIVE[],
-    CHECK_CURRICULUM[]; /* each ends with name NULL */
+    CHECK_CURRICULUM[], CHECK_ENVIRONMENT[]; /* each ends with name NULL */
 
 uint64_t check_below(struct check *c, uint64_t n); /* the next random number in [0, n) */
 double check_uniform(struct check *c);
-/* Returns the services of the checking host: the seed, and tare.logprob/1 for estimators. */
-struct plugin_env check_env(struct check *c);
+/* Returns a field of a row: any number, and sometimes NaN, a missing one. Equal for equal prompts and
+ * names. */
+double check_field(const char *name, uint64_t uid);
+/* Returns the services of the checking host: the seed and tare.embed/1. */
+tare_status check_env(struct check *c, struct plugin_env *out, struct err *e);
 /* Makes a new instance with the test's parameters. */
 tare_status check_instance(struct check *c, struct plugin_instance **out, struct err *e);
 /* The first makes an instance with a history; the second runs several steps on two instances, which
@@ -83,8 +88,10 @@ tare_status check_state(struct check *c, check_instance_function used, check_pai
 enum { CHECK_CLUSTERS = 5 };
 /* [loss] of objectives under test. */
 extern const tare_loss CHECK_LOSS;
-/* Rows of three files for curricula under test. */
-extern const tare_rows CHECK_ROWS;
+/* Rows of three files for curricula under test, without columns. */
+extern const tare_dataset CHECK_DATASET;
+/* Copies a data set, with the columns that the plugin wants of its rows. */
+tare_status check_dataset(struct check *c, const tare_dataset *rows, const tare_dataset **out, struct err *e);
 
 /* elf.c: calls visit with every symbol that a shared object exports. */
 tare_status elf_exports(const char *path, tare_status (*visit)(void *ctx, const char *name, bool unique, struct err *e), void *ctx,

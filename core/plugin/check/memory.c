@@ -41,9 +41,9 @@ static tare_status stingy_random(void *ctx, uint64_t stream, uint64_t counter, u
     return s->host.random(s->host.ctx, stream, counter, out, n);
 }
 
-static void stingy_metric(void *ctx, const char *name, double value)
+static void stingy_metric(void *ctx, const char *name, double value, int32_t how)
 {
-    (void)ctx, (void)name, (void)value;
+    (void)ctx, (void)name, (void)value, (void)how;
 }
 
 static int32_t stingy_cancelled(void *ctx)
@@ -56,36 +56,6 @@ static const void *stingy_extension(void *ctx, const char *id)
 {
     const struct stingy *s = ctx;
     return s->env.extension(s->env.ctx, id);
-}
-
-static tare_status create_raw(const struct plugin *p, const tare_host *host, const tare_value *v, void **self, tare_error *error)
-{
-    switch (p->desc.kind) {
-    case TARE_ESTIMATOR:
-        return p->estimator->create(host, v, CHECK_CLUSTERS, self, error);
-    case TARE_VERIFIER:
-        return p->verifier->create(host, v, self, error);
-    case TARE_ENCODER:
-        return p->encoder->create(host, v, self, error);
-    case TARE_OBJECTIVE:
-        return p->objective->create(host, v, &CHECK_LOSS, self, error);
-    case TARE_CURRICULUM:
-        return p->curriculum->create(host, v, &CHECK_ROWS, self, error);
-    default:
-        return p->codebook->create(host, v, self, error);
-    }
-}
-
-static void destroy_raw(const struct plugin *p, void *self)
-{
-    switch (p->desc.kind) {
-#define DESTROY(CONSTANT, NAME, ...)                                                                                               \
-    case TARE_##CONSTANT:                                                                                                          \
-        p->NAME->destroy(self);                                                                                                    \
-        break;
-        PLUGIN_KINDS(DESTROY)
-#undef DESTROY
-    }
 }
 
 /* Returns the bytes that malloc has allocated in the whole process; -1: unknown. */
@@ -119,11 +89,15 @@ static tare_status same_heap(struct check *c, struct err *e)
 
 static tare_status failing_allocations(struct check *c, struct err *e)
 {
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
+    TRY(check_instance(c, &i, e));
     for (int64_t n = 0; n < 64; n++) {
-        struct stingy s = {.host = plugin_host(NULL), .env = check_env(c), .left = n};
+        struct stingy s = {.host = plugin_host(NULL), .env = i->env, .left = n};
         tare_host host = s.host;
         tare_error error = {.struct_size = sizeof error};
         void *self = NULL;
+        tare_setup setup = i->setup;
+        setup.host = &host;
         host.ctx = &s;
         host.alloc = stingy_alloc;
         host.release = stingy_release;
@@ -132,13 +106,13 @@ static tare_status failing_allocations(struct check *c, struct err *e)
         host.metric = stingy_metric;
         host.cancelled = stingy_cancelled;
         host.extension = stingy_extension;
-        const tare_status status = create_raw(c->plugin, &host, c->values, &self, &error);
+        const tare_status status = c->plugin->head->create(&setup, &self, &error);
         if (status && s.held)
             FAIL(e, TARE_E_PLUGIN, "create failed at its allocation %lld and leaked %lld blocks", (long long)n + 1,
                  (long long)s.held);
         if (status) continue;
         if (s.left < 0) FAIL(e, TARE_E_PLUGIN, "create succeeds although its allocation %lld failed", (long long)n + 1);
-        destroy_raw(c->plugin, self);
+        c->plugin->head->destroy(self);
         if (s.held) FAIL(e, TARE_E_PLUGIN, "destroy leaked %lld blocks", (long long)s.held);
         return TARE_OK;
     }

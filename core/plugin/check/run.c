@@ -5,6 +5,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,15 +31,12 @@ double check_uniform(struct check *c)
     return rng_uniform(c->key, c->drawn++, 1);
 }
 
-/* "tare.logprob/1" of a policy step that made every token of the batch more likely. */
-static tare_status new_logprobs(void *ctx, int64_t rollout, float *out, tare_error *error)
+double check_field(const char *name, uint64_t uid)
 {
-    const tare_batch *b = ((const struct check *)ctx)->batch;
-    (void)error;
-    if (!b || rollout < 0 || rollout >= b->n_rollouts) return TARE_E_STATE;
-    const int64_t first = b->token_begin[rollout];
-    for (int64_t t = first; t < b->token_begin[rollout + 1]; t++) out[t - first] = 0.9f * b->token_logprob[t];
-    return TARE_OK;
+    uint64_t x = uid;
+    for (; *name; name++) x = (x ^ (uint64_t)(unsigned char)*name) * 0x100000001b3u;
+    x ^= x >> 29;
+    return x % 4 ? (double)(x % 1000) / 8 - 10 : (double)NAN;
 }
 
 /* "tare.embed/1" of a policy whose hidden states are a function of the text's bytes. */
@@ -50,11 +48,11 @@ static int64_t embed_dim(void *ctx)
     return EMBED_DIM;
 }
 
-static tare_status embed_identity(void *ctx, char *text, int64_t capacity)
+static tare_status embed_identity(void *ctx, const tare_stream *out, tare_error *error)
 {
-    (void)ctx;
-    snprintf(text, (size_t)capacity, "the policy of tare plugin check");
-    return TARE_OK;
+    static const char NAME[] = "the policy of tare plugin check";
+    (void)ctx, (void)error;
+    return out->write(out->ctx, NAME, sizeof NAME - 1);
 }
 
 static tare_status embed_texts(void *ctx, const tare_text *texts, int64_t n, float *out, tare_error *error)
@@ -69,24 +67,44 @@ static tare_status embed_texts(void *ctx, const tare_text *texts, int64_t n, flo
 
 static const void *find_extension(void *ctx, const char *id)
 {
-    struct check *c = ctx;
     static const tare_embed_v1 POLICY = {
         .struct_size = sizeof POLICY, .dim = embed_dim, .identity = embed_identity, .embed = embed_texts};
-    if (!strcmp(id, "tare.embed/1")) return &POLICY;
-    c->extension = (tare_logprob_v1){.struct_size = sizeof c->extension, .ctx = c, .logprob = new_logprobs};
-    return strcmp(id, "tare.logprob/1") || (c->plugin && c->plugin->desc.kind != TARE_ESTIMATOR) ? NULL : &c->extension;
+    (void)ctx;
+    return strcmp(id, "tare.embed/1") ? NULL : &POLICY;
 }
 
-struct plugin_env check_env(struct check *c)
+tare_status check_dataset(struct check *c, const tare_dataset *rows, const tare_dataset **out, struct err *e)
 {
-    return (struct plugin_env){
-        .seed = c->options->seed, .ctx = c, .extension = find_extension, .loss = &CHECK_LOSS, .rows = &CHECK_ROWS};
+    const struct plugin *p = c->plugin;
+    tare_dataset *copy;
+    tare_column *column;
+    TRY(arena_new(&c->arena, &copy, 1, e));
+    TRY(arena_new(&c->arena, &column, p->desc.n_wants + 1, e));
+    *copy = *rows;
+    copy->column = column;
+    for (uint32_t k = 0; k < p->desc.n_wants; k++) {
+        double *field;
+        if (p->wants[k].axis != TARE_AXIS_ROW || p->column[k] == COLUMN_ABSENT) continue;
+        TRY(arena_new(&c->arena, &field, rows->n_rows + 1, e));
+        for (int64_t r = 0; r < rows->n_rows; r++) field[r] = check_field(p->wants[k].name, rows->prompt_uid[r]);
+        column[k] = (tare_column){field, rows->n_rows, 1};
+    }
+    *out = copy;
+    return TARE_OK;
+}
+
+tare_status check_env(struct check *c, struct plugin_env *out, struct err *e)
+{
+    *out = (struct plugin_env){.seed = c->options->seed, .ctx = c, .extension = find_extension, .loss = &CHECK_LOSS};
+    return c->plugin->desc.kind == TARE_KIND_CURRICULUM ? check_dataset(c, &CHECK_DATASET, &out->dataset, e) : TARE_OK;
 }
 
 tare_status check_instance(struct check *c, struct plugin_instance **out, struct err *e)
 {
-    const struct plugin_env env = check_env(c);
-    return plugin_create(c->plugin, c->values, c->plugin->desc.kind == TARE_ESTIMATOR ? CHECK_CLUSTERS : 0, &env, out, e);
+    struct plugin_env env;
+    *out = NULL;
+    TRY(check_env(c, &env, e));
+    return plugin_create(c->plugin, c->values, c->plugin->desc.kind == TARE_KIND_ESTIMATOR ? CHECK_CLUSTERS : 0, &env, out, e);
 }
 
 /* After a refused load, the instance must still work. */
@@ -279,8 +297,8 @@ static tare_status run_in_child(const struct check_test *t, const struct check_o
 tare_status check_run(const struct check_options *o, void (*each)(void *ctx, const struct check_result *r), void *ctx,
                       int64_t *failed, struct err *e)
 {
-    static const struct check_test *const LISTS[] = {CHECK_FILE,      CHECK_ANY,       CHECK_ESTIMATOR, CHECK_VERIFIER,
-                                                     CHECK_CLUSTERER, CHECK_OBJECTIVE, CHECK_CURRICULUM};
+    static const struct check_test *const LISTS[] = {CHECK_FILE,      CHECK_ANY,       CHECK_ESTIMATOR,  CHECK_VERIFIER,
+                                                     CHECK_CLUSTERER, CHECK_OBJECTIVE, CHECK_CURRICULUM, CHECK_ENVIRONMENT};
     bool unusable = false;
     int64_t found = 0;
     *failed = 0;

@@ -11,19 +11,24 @@ struct trial {
     tare_advantages out;
     int64_t prepare_size, collect_size, record_size;
     double *prepared, *collected, *records; /* records: [groups, record_size] */
-    /* [b.n_columns] copies of the names that the plugin asked for */
-    const char **columns;
 };
 
-enum trial_shape { TRIAL_MIXED, TRIAL_EQUAL, TRIAL_SINGLES, TRIAL_UNCLUSTERED, TRIAL_EMPTY, TRIAL_SHAPES };
+enum trial_shape { TRIAL_MIXED, TRIAL_EQUAL, TRIAL_SINGLES, TRIAL_UNCLUSTERED, TRIAL_WIDE, TRIAL_TURNS, TRIAL_EMPTY, TRIAL_SHAPES };
 extern const char *const TRIAL_NAMES[TRIAL_SHAPES]; /* "mixed rewards", ... */
 
-/* Makes groups of a shape as the engine would show them: columns that the plugin does not declare
- * are NULL, and some prompts recur, within a batch and between batches. Rewards are 0 and 1 for a
+/* Makes groups of a shape as the engine would show them: the columns are those that the plugin
+ * wants, and some prompts recur, within a batch and between batches. Rewards are 0 and 1 for a
  * plugin that accepts no others. */
 tare_status trial_batch(struct check *c, enum trial_shape shape, int64_t groups, tare_batch *out, struct err *e);
 /* Makes a batch from the groups groups[0], ... groups[n - 1] of another batch, in this order. */
 tare_status trial_groups(struct check *c, const tare_batch *from, const int64_t *groups, int64_t n, tare_batch *out, struct err *e);
+/* Copies a batch, with absurd numbers in the columns of its context tokens, which must not change any
+ * output. */
+tare_status trial_absurd(struct check *c, const tare_batch *from, tare_batch *out, struct err *e);
+
+/* Returns a batch as the engine shows it to this instance: wants that are turned off have no data, and
+ * "updated_logprob" is there only after the policy step. column: [TARE_LIMIT_WANTS], the caller's. */
+tare_batch trial_show(const struct check *c, const struct plugin_instance *i, const tare_batch *b, bool after, tare_column *column);
 
 /* Makes an instance with a history of some steps. */
 tare_status trial_instance(struct check *c, struct plugin_instance **out, struct err *e);

@@ -1,8 +1,8 @@
 /* Curricula that break the contract, each in one way: compiled once for each CASE
  * (tests/plugin/fixtures.cmake). CASE good_curriculum breaks nothing: it visits the rows by a
  * stride that grows with the state, gives every other row one rollout less and the rest one
- * more, leaves out the longest rollout of a group, only counts the first one, and asks for a
- * replacement of each group that is all wrong. */
+ * more, leaves out the longest rollout of a group, only counts the first one, and asks for another
+ * group for each that is all wrong. */
 #include <tare/sdk.h>
 
 #include <string.h>
@@ -16,7 +16,7 @@ enum cases {
     writes_past_rows,
     writes_past_fates,
     fate_three,
-    replaces_negative,
+    extra_negative,
     chooses_by_call,
     keeps_by_call,
     writes_in_next,
@@ -33,14 +33,21 @@ struct self {
     int64_t n, group_size, stride, instance;
 };
 
-static const tare_param PARAMS[] = {{"step", "1", "growth of the stride", NULL, NULL, 1, 5, TARE_INT, 0}};
+enum { W_VERDICT, W_FATE, N_WANTS };
+static const tare_want WANTS[N_WANTS] = {
+    [W_VERDICT] = {.name = "verdict", .axis = TARE_AXIS_ROLLOUT, .type = TARE_I32, .width = 1},
+    [W_FATE] = {.name = "fate", .axis = TARE_AXIS_ROLLOUT, .type = TARE_U8, .width = 1},
+};
 
-static tare_status create(const tare_host *host, const tare_value *values, const tare_rows *rows, void **self, tare_error *error)
+static const tare_param PARAMS[] = {TARE_INT_PARAM("step", "1", "growth of the stride", 1, 5, 0)};
+
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
     static _Atomic int instances; /* ranks may be threads of one process */
-    struct self *s = host->alloc(host->ctx, sizeof *s, 0);
+    struct self *s = setup->host->alloc(setup->host->ctx, sizeof *s, 0);
     if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory");
-    *s = (struct self){host, rows->n, rows->group_size, values[0].i, IS(chooses_by_instance) ? instances++ : 0};
+    *s = (struct self){setup->host, setup->dataset->n_rows, setup->dataset->group_size, setup->values[0].i,
+                       IS(chooses_by_instance) ? instances++ : 0};
     *self = s;
     return TARE_OK;
 }
@@ -68,25 +75,25 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
     return TARE_OK;
 }
 
-static tare_status next(const void *self, const tare_draw *draw, int64_t *row, int64_t *rollouts, tare_error *error)
+static tare_status next(const void *self, const tare_draw *draw, tare_choice *out, tare_error *error)
 {
     static _Atomic int calls;
     const struct self *s = self;
     (void)error;
     calls++;
     for (int64_t i = IS(row_unwritten); i < draw->n; i++) {
-        row[i] = (draw->cursor * s->stride + i * 3 + s->instance + (IS(chooses_by_call) ? calls : 0)) % s->n;
-        if (s->group_size > 1 && i + 1 < draw->n + (i % 2)) rollouts[i] += i % 2 ? 1 : -1;
+        out->row[i] = (draw->cursor * s->stride + i * 3 + s->instance + (IS(chooses_by_call) ? calls : 0)) % s->n;
+        if (s->group_size > 1 && i + 1 < draw->n + (i % 2)) out->n_rollouts[i] += i % 2 ? 1 : -1;
     }
-    if (IS(row_past_end)) row[0] = s->n;
-    if (IS(rollouts_none)) rollouts[0] = 0;
-    if (IS(rollouts_over)) rollouts[0] += 2 * s->group_size;
-    if (IS(writes_past_rows)) row[draw->n] = 0;
+    if (IS(row_past_end)) out->row[0] = s->n;
+    if (IS(rollouts_none)) out->n_rollouts[0] = 0;
+    if (IS(rollouts_over)) out->n_rollouts[0] += 2 * s->group_size;
+    if (IS(writes_past_rows)) out->row[draw->n] = 0;
     if (IS(writes_in_next)) ((struct self *)(uintptr_t)self)->stride++;
     return TARE_OK;
 }
 
-static tare_status keep(const void *self, const tare_groups *g, uint8_t *fate, int64_t *replace, tare_error *error)
+static tare_status keep(const void *self, const tare_batch *g, tare_kept *out, tare_error *error)
 {
     static _Atomic int calls;
     calls++;
@@ -96,29 +103,29 @@ static tare_status keep(const void *self, const tare_groups *g, uint8_t *fate, i
         for (int64_t i = first; i < end; i++) {
             if (g->length[i] > g->length[longest]) longest = i;
             right += g->reward[i] > 0;
-            if (IS(fails_on_unjudged) && g->verdict[i] == TARE_TIMED_OUT) return TARE_E_STATE;
+            if (IS(fails_on_unjudged) && TARE_COLUMN(g, W_VERDICT, int32_t)[i] == TARE_VERDICT_TIMED_OUT) return TARE_E_STATE;
         }
-        if (end > first + 2) fate[first] = TARE_ROLLOUT_COUNTED;
-        if (end > first + 2 && longest > first) fate[longest] = TARE_ROLLOUT_LEFT_OUT;
+        if (end > first + 2) out->fate[first] = TARE_FATE_COUNTED;
+        if (end > first + 2 && longest > first) out->fate[longest] = TARE_FATE_LEFT_OUT;
         if (!right) {
-            for (int64_t i = first; i < end; i++) fate[i] = TARE_ROLLOUT_LEFT_OUT;
-            ++*replace;
+            for (int64_t i = first; i < end; i++) out->fate[i] = TARE_FATE_LEFT_OUT;
+            out->extra_groups++;
         }
     }
-    if (IS(writes_past_fates)) fate[g->n_rollouts] = 0;
-    if (IS(fate_three) && g->n_rollouts) fate[0] = 3;
-    if (IS(replaces_negative)) *replace = -1;
-    if (IS(keeps_by_call) && g->n_rollouts) fate[0] = (uint8_t)(calls % 2);
+    if (IS(writes_past_fates)) out->fate[g->n_rollouts] = 0;
+    if (IS(fate_three) && g->n_rollouts) out->fate[0] = 3;
+    if (IS(extra_negative)) out->extra_groups = -1;
+    if (IS(keeps_by_call) && g->n_rollouts) out->fate[0] = (uint8_t)(calls % 2);
     if (IS(writes_in_keep)) ((struct self *)(uintptr_t)self)->stride++;
     (void)error;
     return TARE_OK;
 }
 
-static tare_status apply(void *self, const tare_groups *g, tare_error *error)
+static tare_status apply(void *self, const tare_batch *g, tare_error *error)
 {
     struct self *s = self;
     (void)error;
-    for (int64_t i = 0; i < g->n_rollouts; i++) s->stride += g->fate[i] == TARE_ROLLOUT_KEPT;
+    for (int64_t i = 0; i < g->n_rollouts; i++) s->stride += TARE_COLUMN(g, W_FATE, uint8_t)[i] == TARE_FATE_KEPT;
     s->stride = 1 + s->stride % 1000;
     return TARE_OK;
 }
@@ -132,14 +139,15 @@ static const tare_curriculum FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
                                           .keep = keep,
                                           .apply = apply};
 static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,
-                                           .kind = TARE_CURRICULUM,
+                                           .kind = TARE_KIND_CURRICULUM,
                                            .name = "fixture",
                                            .version = "1.0.0",
                                            .summary = "a curriculum for tests",
                                            .license = "Apache-2.0",
-                                           .params = PARAMS,
-                                           .n_params = 1,
-                                           .param_size = sizeof(tare_param),
-                                           .threading = TARE_SINGLE_THREAD,
+                                           TARE_PARAMS(PARAMS, 1),
+                                           TARE_WANTS(WANTS, N_WANTS),
+                                           .state_version = 1,
+                                           .state_oldest = 1,
+                                           .calls = TARE_CALLS_SERIAL,
                                            .functions = &FUNCTIONS};
-TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2)
+TARE_PLUGIN_ENTRY(&DESCRIPTOR)

@@ -46,7 +46,9 @@ enum cases {
     no_choices,
     no_default,
     no_doc,
-    unknown_needs,
+    unknown_want,
+    no_state_version,
+    unknown_bits,
     create_fails,
     silent_failure,
     endless_message,
@@ -63,7 +65,7 @@ enum cases {
     changes_locale,
     leaves_bytes,
     reads_too_much,
-    wants_refill,
+    wants_extra,
     metrics,
     aborts,
     hangs,
@@ -81,7 +83,6 @@ enum cases {
     forgets_cluster,
     segfaults,
     trusts_state,
-    needless_records,
     unknown_kind_beside,
     grown_descriptor,
     keeps_host,
@@ -95,7 +96,7 @@ enum cases {
     scale_by_call,
     confidence_by_call,
     tokens_by_call,
-    refill_by_call,
+    extra_by_call,
     weight_by_rank,
     baseline_by_rank,
     tokens_by_rank,
@@ -113,13 +114,22 @@ enum cases {
     past_sums,
     state_changes,
     flushes_at_load,
-    columns_by_call,
-    columns_twice,
-    columns_of_before,
+    wants_twice,
+    wants_axis,
+    wants_stride,
     column_by_rank,
-    ignores_nan
+    ignores_nan,
+    reads_behind,
+    writes_behind,
+    compares_size,
+    compares_flags
 };
 #define IS(X) (CASE == X)
+#define HAS_RECORDS (IS(loses_prompts) || IS(records_by_call) || IS(past_record))
+#define HAS_WANTS                                                                                                                  \
+    (IS(unknown_want) || IS(wants_twice) || IS(wants_axis) || IS(wants_stride) || IS(column_by_rank) || IS(ignores_nan) ||         \
+     IS(forgets_cluster))
+#define GIVES_TOKENS (IS(tokens_by_call) || IS(tokens_by_rank) || IS(past_tokens))
 
 #if CASE_UNDEFINED_SYMBOL
 extern int this_symbol_is_nowhere(void);
@@ -142,6 +152,18 @@ static void *sleeps(void *arg)
     return arg;
 }
 
+enum { W_LEVEL, W_WEIGHT, W_CLUSTER, N_WANTS };
+static const tare_want WANTS[N_WANTS] = {
+    [W_LEVEL] = {.name = "row.level", .axis = IS(wants_axis) ? TARE_AXIS_TOKEN : TARE_AXIS_GROUP, .type = TARE_F64, .width = 1},
+    [W_WEIGHT] = {.name = IS(wants_twice)    ? "row.level"
+                          : IS(unknown_want) ? "no_such_column"
+                                             : "row.weight",
+                  .axis = TARE_AXIS_GROUP,
+                  .type = TARE_F64,
+                  .width = 1},
+    [W_CLUSTER] = {.name = "cluster", .axis = TARE_AXIS_GROUP, .type = TARE_I32, .width = 1},
+};
+
 static double prompt_value(const struct self *s, uint64_t uid)
 {
     return IS(loses_prompts) ? s->of_prompt[uid % PROMPTS] : 0;
@@ -155,9 +177,10 @@ __attribute__((constructor)) static void flush(void)
 }
 #endif
 
-static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)n_clusters;
+    const tare_host *host = setup->host;
+    const tare_value *values = setup->values;
     if (IS(create_fails)) return tare_fail(error, TARE_E_CONFIG, "factor %g does not please", values[0].f);
     if (IS(silent_failure)) return TARE_E_RANGE;
     if (IS(unknown_status)) return 4711;
@@ -167,7 +190,7 @@ static tare_status create(const tare_host *host, const tare_value *values, int64
     }
     if (IS(exits)) exit(0);
     if (IS(keeps_host)) {
-        if (entry_host->struct_size != sizeof(tare_host) || entry_host->abi_minor != TARE_ABI_MINOR)
+        if (!TARE_KNOWS(entry_host, extension) || entry_host->abi_minor != TARE_ABI_MINOR)
             return tare_fail(error, TARE_E_PLUGIN, "the entry point's host is no longer valid");
         entry_host->log(entry_host->ctx, TARE_LOG_DEBUG, "still there");
     }
@@ -204,18 +227,19 @@ static tare_status save(const void *self, const tare_stream *out, tare_error *er
 static tare_status load(void *self, const tare_stream *in, tare_error *error)
 {
     double two[2];
-    if (IS(tells_version)) return tare_fail(error, TARE_E_VERSION, "written by %s", TARE_HAS(in, version) ? in->version : "nobody");
+    if (IS(tells_version)) return tare_fail(error, TARE_E_VERSION, "written by version %u", in->state_version);
     const tare_status status = in->read(in->ctx, two, IS(reads_too_much) ? 16 : 8);
     if (status && !IS(trusts_state)) return tare_fail(error, status, "the state is cut short");
     ((struct self *)self)->sum = two[0] + IS(state_changes);
     return TARE_OK;
 }
 
-static int64_t size(const void *self)
+static tare_status sizes(const void *self, tare_sizes *out, tare_error *error)
 {
-    if (IS(grows_size)) return ((const struct self *)self)->sum > 0 ? 3 : 2;
-    (void)self;
-    return IS(negative_size) ? -1 : 2;
+    (void)error;
+    out->collect = IS(negative_size) ? -1 : IS(grows_size) && ((const struct self *)self)->sum > 0 ? 3 : 2;
+    out->record = HAS_RECORDS ? 2 : 0;
+    return TARE_OK;
 }
 
 /* Columns other than advantages: each fault depends on the number of calls, of groups, or on the
@@ -237,7 +261,7 @@ static void other_columns(const tare_batch *batch, tare_advantages *out, double 
     for (int64_t t = 0; out->token_advantage && t < batch->n_tokens; t++)
         out->token_advantage[t] = (float)(IS(tokens_by_call) ? calls : IS(tokens_by_rank) ? groups : 1);
     if (IS(past_tokens)) out->token_advantage[batch->n_tokens] = 1;
-    if (IS(refill_by_call)) out->refill_groups = (int64_t)calls;
+    if (IS(extra_by_call)) out->extra_groups = (int64_t)calls;
 }
 
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
@@ -256,8 +280,7 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     for (int64_t i = 0; i < batch->n_rollouts; i++)
         out->advantage[i] = s->factor * batch->reward[i] - s->sum + (IS(counts_calls) ? calls : 0);
     for (int64_t m = 0; m < batch->n_groups; m++) {
-        out->baseline[m] = 0;
-        out->confidence[m] = IS(bad_confidence) ? 1.5 : 0;
+        if (IS(bad_confidence)) out->confidence[m] = 1.5;
         if (IS(infinite_scale)) out->scale[m] = INFINITY;
     }
     for (int64_t m = 0; m < batch->n_groups; m++)
@@ -265,23 +288,31 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
             out->advantage[i] -= prompt_value(s, batch->prompt_uid[m]);
     other_columns(batch, out, calls);
     for (int64_t m = 0; IS(ignores_nan) && m < batch->n_groups; m++)
-        out->advantage[batch->group_begin[m]] = batch->column[m * batch->n_columns];
+        out->advantage[batch->group_begin[m]] = TARE_COLUMN(batch, W_LEVEL, double)[m];
     /* The batch's first row, repeated for each of its groups. */
     for (int64_t m = 0; IS(column_by_rank) && m < batch->n_groups; m++)
-        if (!isnan(batch->column[1])) out->baseline[m] = batch->column[1];
-    if (IS(reads_undeclared) && batch->n_tokens) out->advantage[0] += (double)batch->token_entropy[0];
+        if (!isnan(TARE_COLUMN(batch, W_WEIGHT, double)[0])) out->baseline[m] = TARE_COLUMN(batch, W_WEIGHT, double)[0];
+    if (IS(reads_undeclared) && batch->n_tokens) out->advantage[0] += (double)TARE_COLUMN(batch, 0, float)[0];
     if (IS(infinite_at_end) && s->factor >= 5 && batch->n_rollouts) out->advantage[0] = INFINITY;
+    if (IS(reads_behind)) {
+        uint64_t next;
+        memcpy(&next, batch + 1, sizeof next); /* a member that TARE_KNOWS would refuse */
+        if (next == UINT64_MAX && batch->n_rollouts) out->advantage[0] += 1;
+    }
+    if (IS(writes_behind)) memset(out + 1, 0, 8);
+    if (IS(compares_size) && batch->struct_size != sizeof *batch) return TARE_E_VERSION;
+    if (IS(compares_flags) && batch->flags) return TARE_E_VERSION;
     if (IS(prints)) printf("advantages are done\n");
     if (IS(prints_error)) fprintf(stderr, "advantages are done\n");
     if (IS(signals_in_compute)) signal(SIGUSR2, SIG_IGN);
     if (IS(changes_folder) && chdir("/")) return TARE_E_IO;
-    if (IS(forgets_cluster) && batch->n_groups && batch->cluster[0] < 0) out->advantage[0] = NAN;
+    if (IS(forgets_cluster) && batch->n_groups && TARE_COLUMN(batch, W_CLUSTER, int32_t)[0] < 0) out->advantage[0] = NAN;
     if (IS(nan_advantage)) out->advantage[0] = sqrt(-1 - batch->reward[0] * batch->reward[0]);
     if (IS(unwritten)) memcpy(&out->advantage[batch->n_rollouts - 1], &out->scale[0], 8);
     if (IS(negative_weight)) out->rollout_weight[0] = -1;
     if (IS(past_end)) out->advantage[batch->n_rollouts] = 0;
-    if (IS(wants_refill)) out->refill_groups = 3;
-    if (IS(metrics)) s->host->metric(s->host->ctx, "answer", 42);
+    if (IS(wants_extra)) out->extra_groups = 3;
+    if (IS(metrics)) s->host->metric(s->host->ctx, "answer", 42, TARE_METRIC_LAST);
     if (IS(changes_fp)) {
         fesetround(FE_UPWARD);
 #if defined(__x86_64__)
@@ -301,10 +332,13 @@ static tare_status collect(const void *self, const tare_batch *batch, int64_t gr
     return TARE_OK;
 }
 
-static tare_status apply(void *self, int64_t step, const double *collected, tare_error *error)
+static tare_status apply(void *self, const tare_update *update, tare_error *error)
 {
-    (void)step, (void)error;
-    ((struct self *)self)->sum += collected[1];
+    struct self *s = self;
+    (void)error;
+    s->sum += update->collected[1];
+    for (int64_t m = 0; HAS_RECORDS && m < update->n_groups; m++)
+        s->of_prompt[update->prompt_uid[m] % PROMPTS] += update->record[2 * m];
     return TARE_OK;
 }
 
@@ -323,76 +357,66 @@ static tare_status record(const void *self, const tare_batch *batch, int64_t gro
     return TARE_OK;
 }
 
-static tare_status apply_records(void *self, int64_t step, const double *collected, const uint64_t *uid, const double *records,
-                                 int64_t n_groups, tare_error *error)
-{
-    for (int64_t m = 0; m < n_groups; m++) ((struct self *)self)->of_prompt[uid[m] % PROMPTS] += records[2 * m];
-    return apply(self, step, collected, error);
-}
-
-#define HAS_COLUMNS (IS(columns_by_call) || IS(columns_twice) || IS(columns_of_before) || IS(column_by_rank) || IS(ignores_nan))
-static const char *const *columns(const void *self)
-{
-    static const char *const names[] = {"level", "weight", NULL}, *const twice[] = {"level", "level", NULL};
-    return IS(columns_twice) ? twice : names + (IS(columns_by_call) && ((const struct self *)self)->sum > 0);
-}
-
-#define HAS_RECORDS (IS(needless_records) || IS(loses_prompts) || IS(records_by_call) || IS(past_record))
 static const tare_estimator FUNCTIONS = {
     .struct_size = IS(short_table)  ? 16
                    : IS(huge_table) ? 1u << 30
                                     : sizeof FUNCTIONS,
-    .flags = IS(unknown_flags) ? 4 : 0,
+    .flags = IS(unknown_flags) ? 4
+             : GIVES_TOKENS    ? TARE_ESTIMATOR_GIVES_TOKENS
+                               : 0,
     .create = create,
     .destroy = destroy,
     .save = save,
     .load = IS(half_state) ? NULL : load,
-    .collect_size = size,
+    .describe = describe,
+    .sizes = sizes,
     .compute = IS(null_member) ? NULL : compute,
     .collect = collect,
-    .apply = IS(collect_without_apply) ? NULL : apply,
-    .describe = describe,
-    .record_size = HAS_RECORDS ? size : NULL,
     .record = HAS_RECORDS ? record : NULL,
-    .apply_records = HAS_RECORDS ? apply_records : NULL,
-    .columns = HAS_COLUMNS ? columns : NULL,
+    .apply = IS(collect_without_apply) ? NULL : apply,
 };
 
 static const char *const CHOICES[] = {"a", "b", NULL};
 static const tare_param PARAMS[] = {
-    {"factor", IS(bad_default) ? "7" : "1", "multiplies the rewards", NULL, NULL, IS(bad_range) ? 9 : 0, 5,
-     IS(bad_type) ? 77 : TARE_FLOAT, TARE_LOCKED_ON_RESUME},
-    {IS(duplicate_params) ? "factor" : "choice", "b", IS(no_doc) ? NULL : "a choice", NULL, IS(no_choices) ? NULL : CHOICES, 0, 0,
-     TARE_CHOICE, 0},
-    {"text", IS(no_default) ? NULL : "x y", "a text", NULL, NULL, 0, 0, TARE_STRING,
-     IS(new_locked) || IS(other_locked) ? TARE_LOCKED_ON_RESUME : 0},
-    {"flag", "false", "a switch", NULL, NULL, 0, 0, TARE_BOOL, 0},
-    {"count", "3", "a count", NULL, NULL, 1, 10, TARE_INT, TARE_BELOW_MAX},
+    {.key = "factor",
+     .fallback = IS(bad_default) ? "7" : "1",
+     .doc = "multiplies the rewards",
+     .min = IS(bad_range) ? 9 : 0,
+     .max = 5,
+     .type = IS(bad_type) ? 77 : TARE_PARAM_FLOAT,
+     .flags = TARE_PARAM_MIN | TARE_PARAM_MAX | TARE_PARAM_LOCKED_ON_RESUME | (IS(unknown_bits) ? 1u << 20 : 0)},
+    TARE_CHOICE_PARAM(IS(duplicate_params) ? "factor" : "choice", "b", IS(no_doc) ? NULL : "a choice",
+                      IS(no_choices) ? NULL : CHOICES, 0),
+    TARE_STRING_PARAM("text", IS(no_default) ? NULL : "x y", "a text",
+                      IS(new_locked) || IS(other_locked) ? TARE_PARAM_LOCKED_ON_RESUME : 0),
+    TARE_BOOL_PARAM("flag", "false", "a switch", 0),
+    TARE_INT_PARAM("count", "3", "a count", 1, 10, TARE_PARAM_BELOW_MAX),
 };
 
 #define DESCRIPTOR(NAME)                                                                                                           \
     {                                                                                                                              \
-        .struct_size = IS(short_descriptor) ? 24 : sizeof(tare_descriptor), .kind = IS(bad_kind) ? 9 : TARE_ESTIMATOR,             \
+        .struct_size = IS(short_descriptor) ? 24 : sizeof(tare_descriptor), .kind = IS(bad_kind) ? 9 : TARE_KIND_ESTIMATOR,        \
         .name = IS(bad_name) ? "Bad Name" : NAME, .version = IS(bad_version) ? "one" : "1.2.3",                                    \
         .summary = IS(no_summary) ? NULL : "a fixture of the tests", .license = "Apache-2.0", .params = PARAMS,                    \
-        .n_params = IS(uncounted_params) ? 0 : 5, .param_size = IS(param_stride) ? 8 : sizeof(tare_param),                         \
-        .needs = IS(unknown_needs)                                             ? 1u << 20                                          \
-                 : IS(tokens_by_call) || IS(tokens_by_rank) || IS(past_tokens) ? TARE_GIVES_TOKENS                                 \
-                                                                               : 0,                                                \
-        .functions = IS(no_table) ? NULL : (const void *)&FUNCTIONS                                                                \
+        .n_params = IS(uncounted_params) ? 0 : 5, .param_size = IS(param_stride) ? 8 : sizeof(tare_param), .wants = WANTS,         \
+        .n_wants = HAS_WANTS ? N_WANTS : 0, .want_size = IS(wants_stride) ? 8 : sizeof(tare_want),                                 \
+        .minor_needed = IS(newer_minor) ? TARE_ABI_MINOR + 1 : 0, .state_version = IS(no_state_version) ? 0 : 1,                   \
+        .state_oldest = 1, .functions = IS(no_table) ? NULL : (const void *)&FUNCTIONS                                             \
     }
 /* Built for a later minor version: one member more than today's. */
 static const struct {
     tare_descriptor now;
     const char *later;
 } GROWN = {{.struct_size = sizeof GROWN,
-            .kind = TARE_ESTIMATOR,
+            .kind = TARE_KIND_ESTIMATOR,
             .name = "hostile",
             .version = "1.2.3",
             .summary = "a fixture of the tests",
             .params = PARAMS,
             .n_params = 5,
             .param_size = sizeof(tare_param),
+            .state_version = 1,
+            .state_oldest = 1,
             .functions = &FUNCTIONS},
            "later"};
 static const tare_descriptor UNKNOWN = {.struct_size = sizeof UNKNOWN, .kind = 99, .name = "tomorrow", .version = "1.0.0"};
@@ -417,11 +441,7 @@ const tare_plugin *ENTRY(const tare_host *host, tare_error *error)
                                                          &SECOND};
     static const tare_plugin plugin = {
         .struct_size = IS(short_plugin) ? 8 : sizeof plugin,
-        .abi_minor_built = TARE_ABI_MINOR,
-        .abi_minor_needed = IS(newer_minor)                         ? TARE_ABI_MINOR + 1
-                            : HAS_COLUMNS && !IS(columns_of_before) ? 2
-                            : HAS_RECORDS && !IS(needless_records)  ? 1
-                                                                    : 0,
+        .minor_built = TARE_ABI_MINOR,
         .n_descriptors = IS(no_descriptors)                                                     ? 0
                          : IS(duplicate_names) || IS(two_estimators) || IS(unknown_kind_beside) ? 2
                                                                                                 : 1,

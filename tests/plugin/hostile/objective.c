@@ -1,6 +1,6 @@
 /* Objectives that break the contract, each in one way: compiled once for each CASE
  * (tests/plugin/fixtures.cmake). CASE good_objective breaks nothing: the clipped surrogate with
- * a bound that follows the share of clipped tokens, and a sequence's mean ratio from prepare.
+ * a bound that follows the share of clipped tokens, and a rollout's mean ratio from annotate.
  * CASE own_kl breaks nothing, either: ppo with its own penalty on the exact KL, equal to
  * loss.kl_coef = 0.05. */
 #include <tare/sdk.h>
@@ -22,14 +22,14 @@ enum cases {
     value_infinite,
     past_values,
     past_marks,
-    past_prepared,
+    past_annotated,
     marks_two,
     uses_neighbour,
-    reads_sampler,
+    reads_unwanted,
     reads_logprob_early,
-    prepares_by_call,
+    annotates_by_call,
     computes_by_call,
-    prepares_no_number,
+    annotates_no_number,
     collects_over,
     collects_nan,
     collects_by_block,
@@ -46,13 +46,16 @@ struct self {
     double bound, steepness;
 };
 
-static const tare_param PARAMS[] = {{"steepness", "1", "multiplies the value", NULL, NULL, 0, 8, TARE_FLOAT, TARE_ABOVE_MIN}};
+enum { W_KL, N_WANTS };
+static const tare_want WANTS[N_WANTS] = {[W_KL] = {.name = "kl", .axis = TARE_AXIS_TOKEN, .type = TARE_F32, .width = 1}};
 
-static tare_status create(const tare_host *host, const tare_value *values, const tare_loss *loss, void **self, tare_error *error)
+static const tare_param PARAMS[] = {TARE_FLOAT_PARAM("steepness", "1", "multiplies the value", 0, 8, TARE_PARAM_ABOVE_MIN)};
+
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    struct self *s = host->alloc(host->ctx, sizeof *s, 0);
+    struct self *s = setup->host->alloc(setup->host->ctx, sizeof *s, 0);
     if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory");
-    *s = (struct self){host, loss->clip, values[0].f};
+    *s = (struct self){setup->host, setup->loss->clip, setup->values[0].f};
     *self = s;
     return TARE_OK;
 }
@@ -80,30 +83,26 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
     return TARE_OK;
 }
 
-static int64_t one(const void *self)
+static tare_status sizes(const void *self, tare_sizes *out, tare_error *error)
 {
-    (void)self;
-    return IS(prepares_no_number) ? 0 : 1;
+    (void)self, (void)error;
+    out->prepare = IS(annotates_no_number) ? 0 : 1;
+    out->collect = 2;
+    return TARE_OK;
 }
 
-static int64_t two(const void *self)
-{
-    (void)self;
-    return 2;
-}
-
-static tare_status prepare(const void *self, const tare_tokens *t, double *prepared, tare_error *error)
+static tare_status annotate(const void *self, const tare_tokens *t, double *annotated, tare_error *error)
 {
     static _Atomic int calls; /* ranks may be threads of one process */
     (void)self, (void)error;
     calls++;
-    for (int64_t i = 0; i < t->n_sequences; i++) {
-        const int64_t first = t->sequence_begin[i], end = t->sequence_begin[i + 1];
-        double sum = IS(prepares_by_call) ? calls : 0;
+    for (int64_t i = 0; i < t->n_rollouts; i++) {
+        const int64_t first = t->token_begin[i], end = t->token_begin[i + 1];
+        double sum = IS(annotates_by_call) ? calls : 0;
         for (int64_t k = first; k < end; k++) sum += (double)(IS(reads_logprob_early) ? t->logprob[k] : t->old_logprob[k]);
-        for (int64_t k = first; k < end; k++) prepared[k] = exp(0.1 * sum / (double)(end - first));
+        for (int64_t k = first; k < end; k++) annotated[k] = exp(0.1 * sum / (double)(end - first));
     }
-    if (IS(past_prepared)) prepared[t->n] = 1;
+    if (IS(past_annotated)) annotated[t->n] = 1;
     return TARE_OK;
 }
 
@@ -114,9 +113,9 @@ static double nothing(void)
 
 static void token(const struct self *s, const tare_tokens *t, int64_t i, tare_token_loss *out)
 {
-    const double A = t->advantage[i] * (IS(own_kl) ? 1 : t->prepared[i]) * s->steepness * (IS(wrong_way) ? -1 : 1) *
+    const double A = t->advantage[i] * (IS(own_kl) ? 1 : t->annotated[i]) * s->steepness * (IS(wrong_way) ? -1 : 1) *
                      (IS(learns_nothing) ? 0 : 1);
-    const double old = (double)(IS(reads_sampler) ? t->sampler_logprob[i] : t->old_logprob[i]);
+    const double old = (double)(IS(reads_unwanted) ? TARE_COLUMN(t, N_WANTS, float)[i] : t->old_logprob[i]);
     const double r = exp((double)t->logprob[IS(uses_neighbour) && i ? i - 1 : i] - old);
     const double bounded = fmin(fmax(r, 1 - s->bound), 1 + s->bound);
     const int clipped = bounded * A < r * A;
@@ -130,7 +129,7 @@ static void token(const struct self *s, const tare_tokens *t, int64_t i, tare_to
     if (IS(value_infinite)) out->value[i] = nothing();
     if (IS(infinite_at_edge) && s->steepness >= 8) out->value[i] = (double)NAN;
     if (IS(own_kl)) {
-        out->value[i] += 0.05 * (double)t->kl[i];
+        out->value[i] += 0.05 * (double)TARE_COLUMN(t, W_KL, float)[i];
         out->dkl[i] = 0.05;
     }
     out->dlogprob[i] = slope;
@@ -143,7 +142,7 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     static _Atomic int calls; /* ranks may be threads of one process */
     (void)error;
     calls++;
-    if (IS(own_kl) && (!t->ref_logprob || !t->kl)) return tare_fail(error, TARE_E_SHAPE, "the reference is missing");
+    if (IS(own_kl) && !t->column[W_KL].data) return tare_fail(error, TARE_E_SHAPE, "the reference is missing");
     for (int64_t i = IS(value_unwritten); i < t->n; i++) token(self, t, i, out);
     if (IS(computes_by_call)) out->value[0] += 1e-9 * calls;
     if (IS(past_values)) out->value[t->n] = 0;
@@ -162,35 +161,38 @@ static tare_status collect(const void *self, const tare_tokens *t, const tare_to
     return TARE_OK;
 }
 
-static tare_status apply(void *self, int64_t step, const double *collected, tare_error *error)
+static tare_status apply(void *self, const tare_update *update, tare_error *error)
 {
     struct self *s = self;
-    (void)step, (void)error;
+    (void)error;
+    const double *collected = update->collected;
     if (collected[1] > 0 && !IS(own_kl))
         s->bound = fmin(fmax(s->bound * (collected[0] / collected[1] > 0.2 ? 1.05 : 0.95), 0.05), 0.9);
     return TARE_OK;
 }
 
 static const tare_objective FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
+                                         .flags = IS(own_kl) ? TARE_OBJECTIVE_GIVES_DKL : 0,
                                          .create = create,
                                          .destroy = destroy,
                                          .save = save,
                                          .load = load,
-                                         .prepare_size = one,
-                                         .collect_size = two,
-                                         .prepare = prepare,
+                                         .sizes = sizes,
+                                         .annotate = annotate,
                                          .compute = compute,
                                          .collect = collect,
                                          .apply = apply};
 static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,
-                                           .kind = TARE_OBJECTIVE,
+                                           .kind = TARE_KIND_OBJECTIVE,
                                            .name = "hostile",
                                            .version = "1.0.0",
                                            .summary = "breaks the contract in one way",
                                            .license = "Apache-2.0",
-                                           .params = PARAMS,
-                                           .n_params = 1,
-                                           .param_size = sizeof(tare_param),
-                                           .needs = IS(own_kl) ? TARE_OBJECTIVE_KL | TARE_OBJECTIVE_REFERENCE : 0,
+                                           TARE_PARAMS(PARAMS, 1),
+                                           .wants = WANTS,
+                                           .n_wants = IS(own_kl) ? N_WANTS : 0,
+                                           .want_size = sizeof(tare_want),
+                                           .state_version = 1,
+                                           .state_oldest = 1,
                                            .functions = &FUNCTIONS};
-TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2)
+TARE_PLUGIN_ENTRY(&DESCRIPTOR)

@@ -1,5 +1,5 @@
 /* A verifier that attempts forbidden actions, as the completion names them. correct means that
- * the attempt was refused; the reason has the error. If it is not refused, the machine is not
+ * the attempt was refused; the note has the error. If it is not refused, the machine is not
  * changed: the target does not exist (a mount onto a missing folder), which the kernel checks
  * only after the filter. */
 #define _GNU_SOURCE
@@ -243,15 +243,14 @@ static const struct attempt {
                 {"memory", memory},
                 {"abort", aborts}};
 
-static const tare_param PARAMS[] = {
-    {"always", "", "attempt to make instead of the completion's", NULL, NULL, 0, 0, TARE_STRING, 0}};
+static const tare_param PARAMS[] = {TARE_STRING_PARAM("always", "", "attempt to make instead of the completion's", 0)};
 static const char *always = "";
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)host, (void)error;
+    (void)error;
     *self = NULL;
-    always = values[0].s;
+    always = setup->values[0].s;
     return TARE_OK;
 }
 
@@ -272,33 +271,31 @@ static const char *how(int error)
     return "open"; /* or the target does not exist */
 }
 
-static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+static tare_status verify(void *self, const tare_completion *const *completions, tare_verdict *const *verdicts, int64_t n,
                           tare_error *error)
 {
     (void)self;
     for (int64_t i = 0; i < n; i++) {
-        const tare_text what = *always ? (tare_text){always, (int64_t)strlen(always)} : answers[i]->completion;
+        const tare_text what = *always ? (tare_text){always, (int64_t)strlen(always)} : completions[i]->text;
         const struct attempt *found = NULL;
         for (size_t k = 0; k < sizeof ATTEMPTS / sizeof *ATTEMPTS; k++)
             if (what.size == (int64_t)strlen(ATTEMPTS[k].name) && !memcmp(what.data, ATTEMPTS[k].name, (size_t)what.size))
                 found = &ATTEMPTS[k];
         if (!found) return tare_fail(error, TARE_E_INVALID, "%.*s: no attempt", (int)what.size, what.data);
         const char *got = how(found->run());
-        verdicts[i]->code = strcmp(got, "open") ? TARE_CORRECT : TARE_WRONG;
+        verdicts[i]->code = strcmp(got, "open") ? TARE_VERDICT_CORRECT : TARE_VERDICT_WRONG;
         verdicts[i]->reward = strcmp(got, "open") != 0;
-        verdicts[i]->reason = got;
+        tare_say(verdicts[i]->note, got);
     }
     return TARE_OK;
 }
 
 static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify};
 static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,
-                                           .kind = TARE_VERIFIER,
+                                           .kind = TARE_KIND_VERIFIER,
                                            .name = "reaches",
                                            .version = "0.1.0",
                                            .summary = "a fixture of the tests",
-                                           .params = PARAMS,
-                                           .n_params = 1,
-                                           .param_size = sizeof(tare_param),
+                                           TARE_PARAMS(PARAMS, 1),
                                            .functions = &FUNCTIONS};
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_PLUGIN_ENTRY(&DESCRIPTOR)

@@ -11,9 +11,8 @@ enum cases {
     good_verifier,
     first_verdict_only,
     depends_on_neighbours,
-    writes_past_room,
-    cuts_characters,
-    verdict_by_capacity,
+    writes_past_segments,
+    verdict_by_wishes,
     judges_by_call,
     shares_buffer,
     dies_of_row,
@@ -27,9 +26,9 @@ enum cases {
 };
 #define IS(X) (CASE == X)
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)host, (void)values, (void)error;
+    (void)setup, (void)error;
     *self = NULL;
     return TARE_OK;
 }
@@ -50,19 +49,11 @@ static tare_text answer_in(tare_text t)
     return t;
 }
 
-/* Returns the bytes of t that fit, without half a character at the end. */
-static int64_t fitting(tare_text t, int64_t room)
-{
-    int64_t n = t.size < room ? t.size : room;
-    while (n && n < t.size && !IS(cuts_characters) && ((unsigned char)t.data[n] & 0xc0) == 0x80) n--;
-    return n;
-}
-
-static void judge(const tare_answer *a, tare_verdict *v)
+static tare_status judge(const tare_completion *a, tare_verdict *v)
 {
     static int calls;
     static char shared[64];
-    const tare_text got = answer_in(a->completion);
+    const tare_text got = answer_in(a->text);
     int right = got.size == a->answer.size && !memcmp(got.data, a->answer.data, (size_t)got.size);
     if (IS(shares_buffer)) { /* like an instance for several threads */
         const size_t n = (size_t)(got.size < 63 ? got.size : 63);
@@ -72,37 +63,37 @@ static void judge(const tare_answer *a, tare_verdict *v)
         right = strlen(shared) == (size_t)a->answer.size && !memcmp(shared, a->answer.data, (size_t)a->answer.size);
     }
     if (IS(judges_by_call)) right = ++calls % 7 != 0;
-    if (IS(verdict_by_capacity) && v->capacity < 2) right = 0;
+    if (IS(verdict_by_wishes) && !v->extracted) right = 0;
     if (IS(dies_of_row) && a->row.size > 1 && a->row.data[a->row.size - 1] != '}') abort();
-    v->code = right ? TARE_CORRECT : TARE_WRONG;
+    v->code = right ? TARE_VERDICT_CORRECT : TARE_VERDICT_WRONG;
     v->reward = right;
-    if (IS(overflows)) v->reward = (double)((a->completion.size + a->sample) % 2); /* a signal in nearly every group */
-    if (IS(overflows) && a->answer.size == 4 && !a->sample && !memcmp(a->answer.data, "huge", 4)) v->reward = 1e60;
-    if (IS(overflows) && a->answer.size == 4 && !a->sample && !memcmp(a->answer.data, "high", 4)) v->reward = 1e4;
-    v->size = fitting(got, v->capacity);
-    if (v->size) memcpy(v->extracted, got.data, (size_t)v->size);
-    if (IS(writes_past_room)) v->extracted[v->capacity] = 0;
+    if (IS(overflows)) v->reward = (double)((a->text.size + a->index) % 2); /* a signal in nearly every group */
+    if (IS(overflows) && a->answer.size == 4 && !a->index && !memcmp(a->answer.data, "huge", 4)) v->reward = 1e60;
+    if (IS(overflows) && a->answer.size == 4 && !a->index && !memcmp(a->answer.data, "high", 4)) v->reward = 1e4;
+    if (IS(writes_past_segments) && v->segment) v->segment[v->segment_capacity] = (tare_segment){1, 1};
+    return got.size ? tare_put(v->extracted, got.data, got.size) : TARE_OK;
 }
 
-static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+static tare_status verify(void *self, const tare_completion *const *completions, tare_verdict *const *verdicts, int64_t n,
                           tare_error *error)
 {
     (void)self, (void)error;
     for (int64_t i = 0; i < (IS(first_verdict_only) && n > 1 ? 1 : n); i++) {
-        judge(answers[i], verdicts[i]);
+        const tare_status status = judge(completions[i], verdicts[i]);
+        if (status) return status;
         if (IS(depends_on_neighbours) && i) verdicts[i]->reward = verdicts[0]->reward;
-        if (IS(ignores_deadline) && answers[i]->completion.size > 1 << 16) /* Longer than the checker waits, on any processor. */
+        if (IS(ignores_deadline) && completions[i]->text.size > 1 << 16) /* Longer than the checker waits, on any processor. */
             for (volatile int64_t k = 0; k < 40000000000; k++) continue;
     }
     return TARE_OK;
 }
 
-static tare_status explain(void *self, const tare_answer *answer, const tare_stream *out, tare_error *error)
+static tare_status explain(void *self, const tare_completion *completion, const tare_stream *out, tare_error *error)
 {
     (void)self, (void)error;
     if (IS(explains_nothing)) return TARE_OK;
     return IS(explains_half) ? tare_print(out, "{\"bytes\":")
-                             : tare_print(out, "{\"bytes\":%lld}", (long long)answer->completion.size);
+                             : tare_print(out, "{\"bytes\":%lld}", (long long)completion->text.size);
 }
 
 static uint32_t uses(const tare_value *values)
@@ -114,15 +105,20 @@ static uint32_t uses(const tare_value *values)
     return IS(unknown_uses) ? 1u << 20 : TARE_USES_ANSWER;
 }
 
-static const tare_verifier FUNCTIONS = {
-    .struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify, .explain = explain, .uses = uses};
+static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
+                                        .flags =
+                                            (IS(writes_past_segments) ? TARE_VERIFIER_GIVES_SEGMENTS : 0) | TARE_VERIFIER_REPEATS,
+                                        .create = create,
+                                        .destroy = destroy,
+                                        .verify = verify,
+                                        .explain = explain,
+                                        .uses = uses};
 static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,
-                                           .kind = TARE_VERIFIER,
+                                           .kind = TARE_KIND_VERIFIER,
                                            .name = "hostile",
                                            .version = "1.0.0",
                                            .summary = "a fixture of the tests",
-                                           .threading = TARE_REENTRANT,
-                                           .param_size = sizeof(tare_param),
+                                           .calls = TARE_CALLS_CONCURRENT,
                                            .functions = &FUNCTIONS};
 
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_PLUGIN_ENTRY(&DESCRIPTOR)

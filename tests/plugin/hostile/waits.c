@@ -1,8 +1,8 @@
 /* Verifiers with submit and poll: CASE waits keeps the contract, the others break it in one way
- * each (tests/plugin/fixtures.cmake). An answer is worth 1 when its completion equals it. A
- * ticket is answered at its third poll, the newest first. In `waits` the completion "never" is
- * not answered at all, and "broken" is an error. It reports the largest number of open tickets,
- * and how often an answer came after a later one of its group. */
+ * each (tests/plugin/fixtures.cmake). A completion is worth 1 when it equals the answer. A ticket is
+ * done at its third poll. In `waits` the completion "never" is never done, and "broken" is an error.
+ * It reports the largest number of open tickets, and how often a completion came after a later one of
+ * its group. */
 #include <tare/sdk.h>
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ enum cases {
     never_judges,
     keeps_views,
     cancels_nothing,
-    judges_unasked
+    unknown_state
 };
 #define IS(X) (CASE == X)
 enum { TICKETS = 256, LOOKS = 3 };
@@ -25,21 +25,20 @@ enum { TICKETS = 256, LOOKS = 3 };
 struct ticket {
     int64_t number;
     int open, looks, right, never, broken;
-    tare_text completion, answer; /* keeps_views: memory of the host */
+    tare_text text, answer; /* keeps_views: memory of the host */
 };
 
 struct waiter {
     const tare_host *host;
     struct ticket ticket[TICKETS];
-    int64_t open, most, group, sample, early;
+    int64_t open, most, group, index, early;
 };
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)values;
-    struct waiter *w = host->alloc(host->ctx, sizeof *w, 16);
+    struct waiter *w = setup->host->alloc(setup->host->ctx, sizeof *w, 16);
     if (!w) return tare_fail(error, TARE_E_NOMEM, "no memory");
-    w->host = host;
+    w->host = setup->host;
     *self = w;
     return TARE_OK;
 }
@@ -60,40 +59,43 @@ static int is(tare_text t, const char *word)
     return equal(t, (tare_text){word, (int64_t)strlen(word)});
 }
 
-static void say(int right, tare_verdict *v)
+static tare_status say(int right, tare_verdict *v)
 {
-    v->code = right ? TARE_CORRECT : TARE_WRONG;
+    v->code = right ? TARE_VERDICT_CORRECT : TARE_VERDICT_WRONG;
     v->reward = right;
-    v->reason = "the fixture's verdict";
+    return tare_say(v->note, "the fixture's verdict");
 }
 
-static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+static tare_status verify(void *self, const tare_completion *const *completion, tare_verdict *const *out, int64_t n,
                           tare_error *error)
 {
     (void)self, (void)error;
-    for (int64_t i = 0; i < n; i++) say(equal(answers[i]->completion, answers[i]->answer), verdicts[i]);
+    for (int64_t i = 0; i < n; i++) {
+        const tare_status status = say(equal(completion[i]->text, completion[i]->answer), out[i]);
+        if (status) return status;
+    }
     return TARE_OK;
 }
 
-static tare_status submit(void *self, const tare_answer *a, int64_t number, tare_error *error)
+static tare_status submit(void *self, const tare_completion *a, int64_t number, tare_error *error)
 {
     struct waiter *w = self;
     struct ticket *t = w->ticket;
     while (t < w->ticket + TICKETS && t->open && !(IS(cancels_nothing) && t->number == number)) t++;
     if (t == w->ticket + TICKETS) return tare_fail(error, TARE_E_RANGE, "%d tickets are open", TICKETS);
     if (!t->open) {
-        *t = (struct ticket){.number = number, .open = 1, .completion = a->completion, .answer = a->answer};
-        t->right = equal(a->completion, a->answer) != (IS(differs_when_waited_for) && a->completion.size == 1);
-        t->never = IS(never_judges) || (IS(waits) && is(a->completion, "never"));
-        t->broken = IS(waits) && is(a->completion, "broken");
+        *t = (struct ticket){.number = number, .open = 1, .text = a->text, .answer = a->answer};
+        t->right = equal(a->text, a->answer) != (IS(differs_when_waited_for) && a->text.size == 1);
+        t->never = IS(never_judges) || (IS(waits) && is(a->text, "never"));
+        t->broken = IS(waits) && is(a->text, "broken");
         w->open++;
     }
     if (w->open > w->most) w->most = w->open;
-    w->early += a->group < w->group || (a->group == w->group && a->sample < w->sample);
+    w->early += a->group < w->group || (a->group == w->group && a->index < w->index);
     w->group = a->group;
-    w->sample = a->sample;
-    w->host->metric(w->host->ctx, "open", (double)w->most);
-    w->host->metric(w->host->ctx, "early", (double)w->early);
+    w->index = a->index;
+    w->host->metric(w->host->ctx, "open", (double)w->most, TARE_METRIC_MAX);
+    w->host->metric(w->host->ctx, "early", (double)w->early, TARE_METRIC_LAST);
     return TARE_OK;
 }
 
@@ -104,34 +106,18 @@ static struct ticket *ticket_of(struct waiter *w, int64_t number)
     return NULL;
 }
 
-static int judged(struct waiter *w, const tare_waiting *x, int64_t i, tare_verdict *v)
-{
-    struct ticket *t = ticket_of(w, x->ticket[i]);
-    if (!t || t->never || ++t->looks < LOOKS) return 0;
-    say(IS(keeps_views) ? equal(t->completion, t->answer) : t->right, v);
-    t->open = 0;
-    w->open--;
-    return 1;
-}
-
 static tare_status poll_tickets(void *self, const tare_waiting *x, tare_error *error)
 {
     struct waiter *w = self;
+    (void)error;
     if (IS(waits_too_long)) {
         const struct timespec time = {4, 0};
         nanosleep(&time, NULL);
     }
     for (int64_t i = x->n; i-- > 0;) {
-        const struct ticket *t = ticket_of(w, x->ticket[i]);
-        if (t && t->broken) {
-            ticket_of(w, x->ticket[i])->open = 0;
-            w->open--;
-            x->done[i] = TARE_TICKET_FAILED;
-            return tare_fail(error, TARE_E_IO, "the judge is out");
-        }
-        const int64_t to = IS(swaps_tickets) && x->n > 1 && !x->done[x->n - 1 - i] ? x->n - 1 - i : i;
-        if (judged(w, x, i, x->verdict[to])) x->done[to] = TARE_TICKET_JUDGED;
-        if (IS(judges_unasked)) x->done[i] = 7;
+        struct ticket *t = ticket_of(w, x->ticket[i]);
+        if (t && !t->never && ++t->looks >= LOOKS) x->state[i] = TARE_TICKET_DONE;
+        if (IS(unknown_state)) x->state[i] = 7;
     }
     /* No outside event ends this wait: a short sleep keeps a polling host from a busy loop. */
     if (x->wait_ns) {
@@ -139,6 +125,24 @@ static tare_status poll_tickets(void *self, const tare_waiting *x, tare_error *e
         nanosleep(&time, NULL);
     }
     return TARE_OK;
+}
+
+static struct ticket *first_open(struct waiter *w)
+{
+    for (int k = 0; k < TICKETS; k++)
+        if (w->ticket[k].open) return &w->ticket[k];
+    return NULL;
+}
+
+static tare_status take(void *self, int64_t number, tare_verdict *out, tare_error *error)
+{
+    struct waiter *w = self;
+    struct ticket *t = IS(swaps_tickets) ? first_open(w) : ticket_of(w, number);
+    if (!t) return tare_fail(error, TARE_E_STATE, "ticket %lld is not open", (long long)number);
+    t->open = 0;
+    w->open--;
+    if (t->broken) return tare_fail(error, TARE_E_IO, "the judge is out");
+    return say(IS(keeps_views) ? equal(t->text, t->answer) : t->right, out);
 }
 
 static void cancel(void *self, int64_t number)
@@ -151,18 +155,19 @@ static void cancel(void *self, int64_t number)
 }
 
 static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
+                                        .flags = TARE_VERIFIER_REPEATS,
                                         .create = create,
                                         .destroy = destroy,
                                         .verify = verify,
                                         .submit = submit,
                                         .poll = poll_tickets,
+                                        .take = take,
                                         .cancel = cancel};
 static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,
-                                           .kind = TARE_VERIFIER,
+                                           .kind = TARE_KIND_VERIFIER,
                                            .name = "waits",
                                            .version = "0.1.0",
                                            .summary = "a fixture that waits",
                                            .license = "Apache-2.0",
-                                           .param_size = sizeof(tare_param),
                                            .functions = &FUNCTIONS};
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_PLUGIN_ENTRY(&DESCRIPTOR)

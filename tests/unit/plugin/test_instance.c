@@ -33,7 +33,7 @@ static const tare_value *values_of(const struct plugin *p, const char *const *as
 static struct plugin_instance *make(const char *name, const char *assignment, const struct plugin_env *env)
 {
     struct plugin_instance *i;
-    const struct plugin *p = fixture(name, TARE_ESTIMATOR);
+    const struct plugin *p = fixture(name, TARE_KIND_ESTIMATOR);
     assert_ok(plugin_create(p, values_of(p, &assignment, assignment != NULL), 4, env, &i, &e), &e);
     return i;
 }
@@ -43,7 +43,7 @@ static struct plugin_instance *make(const char *name, const char *assignment, co
 static void params__defaults_and_values(void **state)
 {
     (void)state;
-    const struct plugin *p = fixture("good", TARE_ESTIMATOR);
+    const struct plugin *p = fixture("good", TARE_KIND_ESTIMATOR);
     const tare_value *v = values_of(p, NULL, 0);
     assert_true(v[0].f == 1 && v[1].i == 1 && v[3].i == 0 && v[4].i == 3);
     assert_string_equal(v[2].s, "x y");
@@ -74,7 +74,7 @@ static void params__messages(void **state)
         {"count", "0", "count: 0 is out of range"},
         {"count", "99999999999999999999", "count: '99999999999999999999' must be a whole number"},
     };
-    const struct plugin *p = fixture("good", TARE_ESTIMATOR);
+    const struct plugin *p = fixture("good", TARE_KIND_ESTIMATOR);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct config_param other = {"estimator.somebody_else", cases[i][0], "7", "y.ini:1", NULL};
         struct config_param one = {"estimator.hostile", cases[i][0], cases[i][1], "x.ini:7", &other};
@@ -91,7 +91,7 @@ static void params__messages(void **state)
 static void describe__formats(void **state)
 {
     (void)state;
-    const struct plugin *p = fixture("good", TARE_ESTIMATOR);
+    const struct plugin *p = fixture("good", TARE_KIND_ESTIMATOR);
     struct str text = {0};
     json_t *j;
     assert_ok(plugin_describe(p, PLUGIN_JSON, &text, &e), &e);
@@ -125,7 +125,7 @@ static void create__passes_the_message_on(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct plugin_instance *instance;
-        const struct plugin *p = fixture(cases[i][0], TARE_ESTIMATOR);
+        const struct plugin *p = fixture(cases[i][0], TARE_KIND_ESTIMATOR);
         assert_true(plugin_create(p, values_of(p, NULL, 0), 0, NULL, &instance, &e) != TARE_OK);
         assert_null(instance);
         if (!strstr(e.message, cases[i][1])) fail_msg("%s: %s", cases[i][0], e.message);
@@ -135,13 +135,15 @@ static void create__passes_the_message_on(void **state)
 struct sink {
     char name[64];
     double value;
+    int32_t how;
 };
 
-static void take(void *ctx, const char *name, double value)
+static void take(void *ctx, const char *name, double value, int32_t how)
 {
     struct sink *s = ctx;
     snprintf(s->name, sizeof s->name, "%s", name);
     s->value = value;
+    s->how = how;
 }
 
 static const void *offer(void *ctx, const char *id)
@@ -179,10 +181,10 @@ static void host__services(void **state)
     assert_true(memcmp(a, b, sizeof a) != 0);
     other->host.random(other->host.ctx, 1, 2, b, 7);
     assert_true(memcmp(a, b, sizeof a) != 0); /* another run seed */
-    h->metric(h->ctx, "answer", 42);
+    h->metric(h->ctx, "answer", 42, TARE_METRIC_SUM);
     assert_string_equal(sink.name, "estimator/answer");
-    assert_true(sink.value == 42);
-    other->host.metric(other->host.ctx, "answer", 1); /* without a metric function */
+    assert_true(sink.value == 42 && sink.how == TARE_METRIC_SUM);
+    other->host.metric(other->host.ctx, "answer", 1, TARE_METRIC_LAST); /* without a metric function */
     assert_ptr_equal(h->extension(h->ctx, "test/1"), &sink);
     assert_null(h->extension(h->ctx, "test/2"));
     assert_null(other->host.extension(other->host.ctx, "test/1"));
@@ -213,30 +215,33 @@ static void verify__checks_verdicts(void **state)
         tare_status code;
         const char *part;
     } cases[] = {{"ok", TARE_OK, ""},
-                 {"fail", TARE_E_IO, "verifier verdicts: verify: answer 1: the judge is out"},
-                 {"nothing", TARE_E_PLUGIN, "answer 1: the verdict code 0 is invalid"},
-                 {"code", TARE_E_PLUGIN, "answer 1: the verdict code 99 is invalid"},
-                 {"crashed", TARE_E_PLUGIN, "answer 1: the verdict code 6 is invalid"},
-                 {"nan", TARE_E_NOT_FINITE, "answer 1: the reward is"},
-                 {"long", TARE_E_PLUGIN, "answer 1: 17 bytes extracted into a buffer of 16"}};
+                 {"fail", TARE_E_IO, "verifier verdicts: verify: completion 1: the judge is out"},
+                 {"nothing", TARE_E_PLUGIN, "completion 1: the verdict code 0 is invalid"},
+                 {"code", TARE_E_PLUGIN, "completion 1: the verdict code 99 is invalid"},
+                 {"crashed", TARE_E_PLUGIN, "completion 1: the verdict code 6 is invalid"},
+                 {"nan", TARE_E_NOT_FINITE, "completion 1: the reward is"},
+                 {"long", TARE_OK, ""}};
     struct plugin_instance *i;
-    const struct plugin *p = fixture("verdicts", TARE_VERIFIER);
+    const struct plugin *p = fixture("verdicts", TARE_KIND_VERIFIER);
     assert_ok(plugin_create(p, values_of(p, NULL, 0), 0, NULL, &i, &e), &e);
     for (size_t j = 0; j < sizeof cases / sizeof *cases; j++) {
-        char buffer[2][16];
-        tare_answer a[2] = {{.struct_size = sizeof *a, .completion = {"ok", 2}}, {.struct_size = sizeof *a}};
-        tare_verdict v[2] = {{.struct_size = sizeof *v, .extracted = buffer[0], .capacity = 16},
-                             {.struct_size = sizeof *v, .extracted = buffer[1], .capacity = 16}};
-        a[1].completion = (tare_text){cases[j].completion, (int64_t)strlen(cases[j].completion)};
-        const tare_answer *answers[] = {&a[0], &a[1]};
+        struct str text = {0};
+        struct plugin_stream s = {.out = &text, .keep = 16};
+        const tare_stream extracted = plugin_stream(&s);
+        tare_completion a[2] = {{.struct_size = sizeof *a, .text = {"ok", 2}}, {.struct_size = sizeof *a}};
+        tare_verdict v[2] = {{.struct_size = sizeof *v}, {.struct_size = sizeof *v, .extracted = &extracted}};
+        a[1].text = (tare_text){cases[j].completion, (int64_t)strlen(cases[j].completion)};
+        const tare_completion *completions[] = {&a[0], &a[1]};
         tare_verdict *verdicts[] = {&v[0], &v[1]};
-        const tare_status status = plugin_verify(i, answers, verdicts, 2, &e);
+        const tare_status status = plugin_verify(i, completions, verdicts, 2, &e);
         if (status != cases[j].code || (status && !strstr(e.message, cases[j].part)))
             fail_msg("%s: %d %s", cases[j].completion, status, e.message);
+        assert_int_equal(text.size, strcmp(cases[j].completion, "long") ? 0 : 16);
+        str_free(&text);
     }
     struct str out = {0};
-    tare_answer answer = {.struct_size = sizeof answer};
-    assert_int_equal(plugin_explain(i, &answer, &out, &e), TARE_E_UNSUPPORTED);
+    tare_completion completion = {.struct_size = sizeof completion};
+    assert_int_equal(plugin_explain(i, &completion, &out, &e), TARE_E_UNSUPPORTED);
     plugin_destroy(i);
 }
 
@@ -245,10 +250,7 @@ static void verify__checks_verdicts(void **state)
 static double sum_of(struct plugin_instance *i)
 {
     struct str text = {0};
-    struct plugin_stream s = {.out = &text};
-    const tare_stream stream = plugin_stream(&s);
-    tare_error error = {.struct_size = sizeof error};
-    assert_int_equal(i->plugin->estimator->describe(i->self, &stream, &error), TARE_OK);
+    assert_ok(plugin_describe_state(i, &text, &e), &e);
     const double sum = strtod(text.data + strlen("{\"sum\":"), NULL);
     str_free(&text);
     return sum;
@@ -257,7 +259,8 @@ static double sum_of(struct plugin_instance *i)
 static void add(struct plugin_instance *i, double x)
 {
     const double sums[2] = {0, x};
-    assert_int_equal(i->plugin->estimator->apply(i->self, 0, sums, NULL), TARE_OK);
+    const tare_update update = {.struct_size = sizeof update, .updates = 1, .collected = sums};
+    assert_int_equal(i->plugin->estimator->apply(i->self, &update, NULL), TARE_OK);
 }
 
 static void state__goes_there_and_back(void **state)
@@ -321,13 +324,13 @@ static void state__refuses_what_does_not_match(void **state)
     str_clear(&text);
     assert_ok(plugin_save(reads, &text, &e), &e);
     no_load(reads, text.data, text.size, TARE_E_CORRUPT, "estimator hostile: load: the state is cut short");
-    assert_ok(plugin_new(&(struct plugin_wanted){"grpo", TARE_ESTIMATOR, NULL, NULL, 4, NULL}, &grpo, &e), &e);
+    assert_ok(plugin_new(&(struct plugin_wanted){"grpo", TARE_KIND_ESTIMATOR, NULL, NULL, 4, NULL}, &grpo, &e), &e);
     no_load(grpo, text.data, text.size, TARE_E_VERSION, "the state of estimator hostile, but the configuration has estimator grpo");
     str_clear(&text);
     assert_ok(plugin_save(grpo, &text, &e), &e);
     /* without a state the body is empty */
     assert_ok(plugin_load(grpo, text.data, text.size, NULL, "x.state", &e), &e);
-    assert_ok(plugin_new(&(struct plugin_wanted){"grpo", TARE_ESTIMATOR, NULL, NULL, 5, NULL}, &wider, &e), &e);
+    assert_ok(plugin_new(&(struct plugin_wanted){"grpo", TARE_KIND_ESTIMATOR, NULL, NULL, 5, NULL}, &wider, &e), &e);
     no_load(wider, text.data, text.size, TARE_E_CONFIG, "saved with a codebook of 4 clusters, but this run's has 5");
     plugin_destroy(wider);
     plugin_destroy(grpo);
@@ -368,7 +371,7 @@ static void state__tells_load_who_wrote_it(void **state)
     struct str text = {0};
     struct plugin_instance *i = make("tells_version", NULL, NULL);
     assert_ok(plugin_save(i, &text, &e), &e);
-    no_load(i, text.data, text.size, TARE_E_VERSION, "written by 1.2.3");
+    no_load(i, text.data, text.size, TARE_E_VERSION, "written by version 1");
     str_free(&text);
     plugin_destroy(i);
 }

@@ -45,7 +45,7 @@ static void refused(const char *path, tare_status code, const char *part)
 {
     const struct plugin *p;
     e = (struct err){0};
-    const tare_status status = plugin_open(path, TARE_ESTIMATOR, NULL, &p, &e);
+    const tare_status status = plugin_open(path, TARE_KIND_ESTIMATOR, NULL, &p, &e);
     if (!status) fail_msg("%s was opened", path);
     if (status != code || !strstr(e.message, part))
         fail_msg("%s: status %d (expected %d): %s (expected '%s')", path, status, code, e.message, part);
@@ -65,12 +65,13 @@ static void loader__names_what_is_wrong_with_a_plugin(void **state)
         {"undefined_symbol", TARE_E_PLUGIN, "this_symbol_is_nowhere"},
         {"refuses", TARE_E_UNSUPPORTED, "the plugin refuses this host: no quantum computer was found"},
         {"refuses_silently", TARE_E_PLUGIN, "no reason given"},
-        {"newer_minor", TARE_E_VERSION, "needs plugin ABI 1.4, but this program has 1.3"},
+        {"newer_minor", TARE_E_VERSION,
+         "contains only estimator hostile, which needs plugin ABI 1.1; this program has plugin ABI 1.0"},
         {"short_plugin", TARE_E_PLUGIN, "invalid size 8 of its tare_plugin"},
         {"no_descriptors", TARE_E_PLUGIN, "contains 0 descriptors"},
         {"null_descriptor", TARE_E_PLUGIN, "descriptor 1 is NULL"},
         {"short_descriptor", TARE_E_PLUGIN, "descriptor 1: struct_size is 24"},
-        {"bad_kind", TARE_E_PLUGIN, "unknown kinds (9)"},
+        {"bad_kind", TARE_E_VERSION, "contains only a plugin of the unknown kind 9"},
         {"bad_name", TARE_E_PLUGIN, "invalid name 'Bad Name'"},
         {"bad_version", TARE_E_PLUGIN, "invalid version 'one'"},
         {"no_summary", TARE_E_PLUGIN, "no summary"},
@@ -78,7 +79,7 @@ static void loader__names_what_is_wrong_with_a_plugin(void **state)
         {"short_table", TARE_E_PLUGIN, "its function table ends before destroy (struct_size 16"},
         {"huge_table", TARE_E_PLUGIN, "invalid size 1073741824 of its function table"},
         {"null_member", TARE_E_PLUGIN, "the function compute is missing"},
-        {"unknown_flags", TARE_E_PLUGIN, "unknown flags 0x4 in its function table (this program knows 0x0)"},
+        {"unknown_flags", TARE_E_PLUGIN, "its function table has the unknown flags 0x4 (this program knows 0x1)"},
         {"half_state", TARE_E_PLUGIN, "it has the function save but is missing load"},
         {"collect_without_apply", TARE_E_PLUGIN, "it has the function collect but is missing apply"},
         {"duplicate_names", TARE_E_PLUGIN, "estimator hostile: the file has two plugins of that name"},
@@ -89,13 +90,14 @@ static void loader__names_what_is_wrong_with_a_plugin(void **state)
         {"bad_type", TARE_E_PLUGIN, "parameter factor has the unknown type 77"},
         {"bad_range", TARE_E_PLUGIN, "parameter factor has the range 9 to 5"},
         {"no_choices", TARE_E_PLUGIN, "parameter choice is a choice without choices"},
-        {"no_default", TARE_E_PLUGIN, "parameter text has no default and is not marked TARE_REQUIRED"},
+        {"no_default", TARE_E_PLUGIN, "parameter text has no default and is not marked TARE_PARAM_REQUIRED"},
         {"no_doc", TARE_E_PLUGIN, "parameter choice has no documentation"},
-        {"needless_records", TARE_E_PLUGIN, "estimator hostile: it has records, which need plugin ABI 1.1, but it declares 1.0"},
-        {"columns_of_before", TARE_E_PLUGIN,
-         "estimator hostile: it has the function columns, which needs plugin ABI 1.2, but it declares 1.0"},
-        {"facts_of_before", TARE_E_PLUGIN,
-         "estimator facts: it needs columns of plugin ABI 1.2 (needs 0x3f80), but it declares 1.1"},
+        {"unknown_bits", TARE_E_PLUGIN, "parameter factor has the unknown flags 0x100000"},
+        {"unknown_want", TARE_E_UNSUPPORTED, "it wants the column \"no_such_column\", which this program does not have"},
+        {"wants_twice", TARE_E_PLUGIN, "it wants the column \"row.level\" twice"},
+        {"wants_axis", TARE_E_PLUGIN, "it wants the field \"row.level\", which must be f64 with width 1 on the axis group"},
+        {"wants_stride", TARE_E_PLUGIN, "want_size is 8; set it to sizeof(tare_want)"},
+        {"no_state_version", TARE_E_PLUGIN, "it has the function save, but state_version is 0"},
         {"verdicts", TARE_E_CONFIG, "contains no estimator; it contains verifier verdicts"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -157,16 +159,16 @@ static void loader__opens_a_file_once(void **state)
     (void)state;
     const struct plugin *a, *b, *c;
     char other[4200];
-    assert_ok(plugin_open(fixture("good"), TARE_ESTIMATOR, NULL, &a, &e), &e);
+    assert_ok(plugin_open(fixture("good"), TARE_KIND_ESTIMATOR, NULL, &a, &e), &e);
     snprintf(other, sizeof other, "%s/../fixtures/./good.so", getenv("FIXTURES"));
-    assert_ok(plugin_open(other, TARE_ESTIMATOR, NULL, &b, &e), &e);
+    assert_ok(plugin_open(other, TARE_KIND_ESTIMATOR, NULL, &b, &e), &e);
     assert_ptr_equal(a, b);
     assert_string_equal(a->desc.name, "hostile");
     uint64_t hash;
     assert_ok(fs_hash_file(fixture("good"), &hash, &e), &e);
     assert_true(a->hash == hash && a->path[0] == '/');
     snprintf(other, sizeof other, "%s:second", fixture("two_estimators"));
-    assert_ok(plugin_open(other, TARE_ESTIMATOR, NULL, &c, &e), &e);
+    assert_ok(plugin_open(other, TARE_KIND_ESTIMATOR, NULL, &c, &e), &e);
     assert_string_equal(c->desc.name, "second");
     snprintf(other, sizeof other, "%s:third", fixture("two_estimators"));
     refused(other, TARE_E_CONFIG, "contains no estimator named 'third'");
@@ -177,9 +179,9 @@ static void loader__reads_what_it_knows_of_a_newer_plugin(void **state)
 {
     (void)state;
     const struct plugin *p;
-    assert_ok(plugin_open(fixture("unknown_kind_beside"), TARE_ESTIMATOR, NULL, &p, &e), &e);
+    assert_ok(plugin_open(fixture("unknown_kind_beside"), TARE_KIND_ESTIMATOR, NULL, &p, &e), &e);
     assert_string_equal(p->desc.name, "second");
-    assert_ok(plugin_open(fixture("grown_descriptor"), TARE_ESTIMATOR, NULL, &p, &e), &e);
+    assert_ok(plugin_open(fixture("grown_descriptor"), TARE_KIND_ESTIMATOR, NULL, &p, &e), &e);
     assert_string_equal(p->desc.name, "hostile");
     assert_true(p->desc.struct_size > sizeof p->desc && p->desc.n_params == 5);
 }
@@ -189,7 +191,7 @@ static void loader__keeps_the_entry_host(void **state)
 {
     (void)state;
     struct plugin_instance *i;
-    assert_ok(plugin_new(&(struct plugin_wanted){fixture("keeps_host"), TARE_ESTIMATOR, NULL, NULL, 4, NULL}, &i, &e), &e);
+    assert_ok(plugin_new(&(struct plugin_wanted){fixture("keeps_host"), TARE_KIND_ESTIMATOR, NULL, NULL, 4, NULL}, &i, &e), &e);
     plugin_destroy(i);
 }
 
@@ -203,7 +205,7 @@ static void loader__searches_folders_in_order(void **state)
     refused("", TARE_E_CONFIG, "missing name of the estimator");
     snprintf(path, sizeof path, "/nowhere::%s", getenv("FIXTURES"));
     setenv("TARE_PLUGIN_PATH", path, 1);
-    assert_ok(plugin_open("good", TARE_ESTIMATOR, NULL, &p, &e), &e);
+    assert_ok(plugin_open("good", TARE_KIND_ESTIMATOR, NULL, &p, &e), &e);
     refused("nothing_like_it", TARE_E_NOT_FOUND, "/nowhere/estimators, ");
     setenv("TARE_PLUGIN_PATH", "", 1);
     refused("good", TARE_E_NOT_FOUND, "no estimator named 'good'");
@@ -215,7 +217,7 @@ static void loader__searches_folders_in_order(void **state)
     snprintf(link, sizeof link, "%s/mine.so", folder);
     assert_ok(fs_copy(fixture("good"), link, &e), &e);
     search.folder = path;
-    assert_ok(plugin_open("mine", TARE_ESTIMATOR, &search, &p, &e), &e);
+    assert_ok(plugin_open("mine", TARE_KIND_ESTIMATOR, &search, &p, &e), &e);
     assert_non_null(strstr(p->path, "/mine.so"));
     assert_ok(fs_remove_tree(path, &e), &e);
     setenv("TARE_PLUGIN_PATH", old, 1);
@@ -228,7 +230,7 @@ static void loader__puts_the_locale_back(void **state)
     const struct plugin *p;
     char before[256];
     snprintf(before, sizeof before, "%s", setlocale(LC_ALL, NULL));
-    assert_ok(plugin_open(fixture("changes_locale"), TARE_ESTIMATOR, NULL, &p, &e), &e);
+    assert_ok(plugin_open(fixture("changes_locale"), TARE_KIND_ESTIMATOR, NULL, &p, &e), &e);
     assert_string_equal(setlocale(LC_ALL, NULL), before);
 }
 
@@ -240,7 +242,7 @@ static void loader__puts_the_floating_point_mode_back(void **state)
     const struct plugin *p;
     volatile float tiny = 1e-38f;
     assert_true(tiny * 0.1f > 0);
-    assert_ok(plugin_open(fixture("flushes_at_load"), TARE_ESTIMATOR, NULL, &p, &e), &e);
+    assert_ok(plugin_open(fixture("flushes_at_load"), TARE_KIND_ESTIMATOR, NULL, &p, &e), &e);
     assert_true(tiny * 0.1f > 0);
 }
 
