@@ -1,6 +1,6 @@
 #include "curriculum/columns.h"
 
-#include "data/row_number.h"
+#include "batch/row_number.h"
 
 #include <string.h>
 

@@ -316,7 +316,8 @@ tare_status plugin_identity(const struct plugin_instance *i, struct str *out, st
 {
     const struct plugin *p = i->plugin;
     struct plugin_call c;
-    struct plugin_stream s = {.out = out};
+    OWNED(str_free) struct str own = {0};
+    struct plugin_stream s = {.out = &own};
     const tare_stream stream = plugin_stream(&s);
     TRY(str_addf(out, e, "%s/%s", p->desc.name, p->desc.version));
     for (uint32_t j = 0; j < p->desc.n_params; j++) {
@@ -326,7 +327,7 @@ tare_status plugin_identity(const struct plugin_instance *i, struct str *out, st
         TRY(plugin_value_text(p, j, i->values[j], out, e));
     }
     if (!p->head->identity) return TARE_OK;
-    TRY(str_add(out, " ", 1, e));
     plugin_enter(&c);
-    return plugin_leave(&c, i, "identity", -1, p->head->identity(i->self, &stream, &c.error), e);
+    TRY(plugin_leave(&c, i, "identity", -1, p->head->identity(i->self, &stream, &c.error), e));
+    return own.size ? str_addf(out, e, " %.*s", (int)own.size, own.data) : TARE_OK;
 }

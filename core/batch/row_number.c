@@ -1,4 +1,4 @@
-#include "data/row_number.h"
+#include "batch/row_number.h"
 
 #include "base/json.h"
 

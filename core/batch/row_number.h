@@ -1,5 +1,5 @@
-#ifndef TARE_CORE_DATA_ROW_NUMBER_H
-#define TARE_CORE_DATA_ROW_NUMBER_H
+#ifndef TARE_CORE_BATCH_ROW_NUMBER_H
+#define TARE_CORE_BATCH_ROW_NUMBER_H
 
 #include "base/err.h"
 
