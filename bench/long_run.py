@@ -45,8 +45,8 @@ group_size = 2
 max_new_tokens = 1
 [verifier]
 plugins = exact
-[clusterer]
-codebook = none
+[codebook]
+plugin = none
 [estimator]
 plugin = grpo
 [train]

@@ -62,8 +62,8 @@ max_new_tokens = 6
 max_prompt_tokens = 32
 [verifier]
 plugins = exact
-[clusterer]
-codebook = none
+[codebook]
+plugin = none
 [estimator]
 plugin = grpo
 [objective]

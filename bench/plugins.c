@@ -91,34 +91,47 @@ static void cost(const char *name)
 {
     struct err e = {0};
     struct plugin_instance *i;
-    if (plugin_new(&(struct plugin_wanted){name, TARE_ESTIMATOR, NULL, NULL, 4, NULL}, &i, &e)) {
+    if (plugin_new(&(struct plugin_wanted){name, TARE_KIND_ESTIMATOR, NULL, NULL, 4, NULL}, &i, &e)) {
         fprintf(stderr, "%s\n", e.message);
         exit(1);
     }
-    int64_t group[M + 1], token[M * G + 1];
+    int64_t group[M + 1], turn[M * G + 1], token[M * G + 1], length[M * G], act_end[M * G];
     uint64_t uid[M];
-    int32_t cluster[M], verdict[M * G];
+    uint8_t sampled[M * G];
+    int32_t cluster[M];
     double reward[M * G], A[M * G], weight[M * G], b[M], s[M], w[M], sums[64] = {0};
+    tare_column column[TARE_LIMIT_WANTS] = {{0}};
     for (int k = 0; k <= M; k++) group[k] = k * G;
-    for (int k = 0; k <= M * G; k++) token[k] = k;
+    for (int k = 0; k <= M * G; k++) turn[k] = token[k] = k;
     for (int k = 0; k < M; k++) uid[k] = (uint64_t)k, cluster[k] = k % 4;
-    for (int k = 0; k < M * G; k++) reward[k] = (k * 7 % 5) < 2, verdict[k] = TARE_CORRECT;
+    for (int k = 0; k < M * G; k++) reward[k] = (k * 7 % 5) < 2, length[k] = 1, act_end[k] = k + 1, sampled[k] = 1;
+    for (uint32_t k = 0; k < i->plugin->desc.n_wants; k++)
+        if (i->plugin->column[k] == COLUMN_CLUSTER) column[k] = (tare_column){cluster, M, 1};
     const tare_batch batch = {.struct_size = sizeof batch,
                               .n_groups = M,
                               .n_rollouts = M * G,
+                              .n_turns = M * G,
                               .n_tokens = M * G,
-                              .n_clusters = 4,
                               .group_begin = group,
+                              .turn_begin = turn,
+                              .token_begin = token,
+                              .act_begin = turn,
+                              .act_end = act_end,
+                              .sampled = sampled,
+                              .length = length,
                               .prompt_uid = uid,
-                              .cluster = cluster,
                               .reward = reward,
-                              .verdict = verdict,
-                              .token_begin = token};
+                              .column = column};
     const tare_estimator *f = i->plugin->estimator;
     if (f->collect) { /* a history, so that nothing is skipped */
+        const tare_update update = {.struct_size = sizeof update, .updates = 1, .collected = sums};
         tare_error error = {.struct_size = sizeof error};
-        for (int m = 0; m < M; m++) f->collect(i->self, &batch, m, sums, &error);
-        f->apply(i->self, 0, sums, &error);
+        for (int m = 0; m < M; m++) {
+            double own[64] = {0};
+            f->collect(i->self, &batch, m, own, &error);
+            for (int64_t k = 0; k < i->sizes.collect && k < 64; k++) sums[k] += own[k];
+        }
+        f->apply(i->self, &update, &error);
     }
     double best = 1e9;
     for (int round = 0; round < 200; round++) {

@@ -31,8 +31,8 @@ max_new_tokens = 64
 ignore_eos = true
 [verifier]
 plugins = exact
-[clusterer]
-codebook = none
+[codebook]
+plugin = none
 [estimator]
 plugin = grpo
 [train]

@@ -9,6 +9,7 @@
 #include "cluster/match.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 /* Lines of a chunk, and slices of a chunk that are formatted in parallel. */
@@ -46,17 +47,15 @@ static tare_status print_embedding(const struct filter *f, int64_t i, struct str
 
 static tare_status print_cluster(const struct filter *f, int64_t i, struct str *text, struct err *e)
 {
-    const struct plugin_instance *codebook = f->codebook.instance;
-    const tare_codebook *functions = codebook->plugin->codebook;
+    OWNED(str_free) struct str name = {0};
     OWNED(json_decrefp) json_t *o = json_object();
     const json_t *id = json_object_get(f->lines[i], "id");
     if (id) json_object_set(o, "id", (json_t *)(uintptr_t)id);
     json_object_set_new(o, "cluster", json_integer(f->cluster[i]));
-    json_object_set_new(o, "distance", f->cluster[i] < 0 ? json_null() : json_real((double)f->distance[i]));
-    if (f->cluster[i] >= 0 && functions->cluster_name) {
-        const tare_text name = functions->cluster_name(codebook->self, f->cluster[i]);
-        if (name.data) json_object_set_new(o, "name", json_stringn(name.data, (size_t)name.size));
-    }
+    json_object_set_new(o, "distance",
+                        f->cluster[i] < 0 || isnan(f->distance[i]) ? json_null() : json_real((double)f->distance[i]));
+    if (f->cluster[i] >= 0) TRY(plugin_cluster_name(f->codebook.instance, f->cluster[i], &name, e));
+    if (name.size) json_object_set_new(o, "name", json_stringn(name.data, (size_t)name.size));
     TRY(json_print(o, text, e));
     return str_add(text, "\n", 1, e);
 }
@@ -147,7 +146,7 @@ static tare_status filter_new(const struct cluster_words *w, struct filter **out
 static tare_status run_filter(struct filter *f, struct err *e)
 {
     if (f->encoder.open) {
-        f->d = plugin_dim(f->encoder.instance);
+        f->d = f->encoder.instance->sizes.dim;
         TRY(mem_new(f->capacity * f->d * (int64_t)sizeof *f->x, (void **)&f->x, e));
     }
     const tare_status read = json_each_line(stdin, "standard input", read_filter_line, f, e);
@@ -199,7 +198,7 @@ tare_status cluster_assign_lines(const struct cluster_words *w, struct err *e)
     TRY(filter_new(w, &f, e));
     TRY(cli_codebook_open(w->name, w->settings, w->named, &f->codebook, e));
     if (w->fit) TRY(fit_codebook(f->codebook.instance, w->fit, e));
-    if (plugin_size(f->codebook.instance) < 1)
+    if (f->codebook.instance->sizes.clusters < 1)
         FAIL(e, TARE_E_CONFIG, "codebook %s: has no clusters until it has read rows; name them with --fit FILE", w->name);
     TRY(cli_encoder_for(f->codebook.instance, w->name, &encoder, &f->encoder, e));
     return run_filter(f, e);
@@ -210,7 +209,7 @@ tare_status cluster_embed_lines(const struct cluster_words *w, struct err *e)
     OWNED(cli_plugin_close) struct cli_plugin fitted = {0};
     OWNED(filter_free_at) struct filter *f = NULL;
     TRY(filter_new(w, &f, e));
-    TRY(cli_plugin_open(w->name, TARE_ENCODER, w->settings, w->n_settings, &f->encoder, e));
+    TRY(cli_plugin_open(w->name, TARE_KIND_ENCODER, w->settings, w->n_settings, &f->encoder, e));
     if (w->codebook) TRY(cli_codebook_open(w->codebook, NULL, 0, &fitted, e));
     if (w->codebook) TRY(match_encoder(fitted.instance, f->encoder.instance, w->codebook, e));
     return run_filter(f, e);

@@ -23,7 +23,7 @@ struct inspected {
 
 static tare_status read_rows(const struct cluster_words *w, struct cli_plugin *codebook, struct inspected *r, struct err *e)
 {
-    r->d = plugin_dim(codebook->instance);
+    r->d = codebook->instance->sizes.dim;
     if (w->corpus) {
         TRY(corpus_open(w->corpus, &r->corpus, e));
         r->n = r->corpus.n;
@@ -73,7 +73,7 @@ static tare_status inspect_corpus(const struct cluster_words *w, struct cli_plug
                                       .distance = r.distance,
                                       .n = r.n,
                                       .d = r.d,
-                                      .k = plugin_size(codebook->instance)};
+                                      .k = codebook->instance->sizes.clusters};
     return inspect_clusters(&rows, &(struct inspect_options){w->nearest, w->sample, w->options.seed, w->options.pool}, out, e);
 }
 

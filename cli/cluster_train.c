@@ -58,7 +58,7 @@ static tare_status train_corpus(const struct cluster_words *w, struct kmeans_res
 {
     OWNED(cli_plugin_close) struct cli_plugin encoder = {0};
     OWNED(corpus_free) struct corpus corpus = {0};
-    TRY(cli_plugin_open(w->name, TARE_ENCODER, w->settings, w->n_settings, &encoder, e));
+    TRY(cli_plugin_open(w->name, TARE_KIND_ENCODER, w->settings, w->n_settings, &encoder, e));
     TRY(corpus_read(stdin, "standard input", &corpus, e));
     const struct encoding texts = {encoder.instance, corpus.texts, corpus.n, w->options.pool};
     *rows = corpus.n;

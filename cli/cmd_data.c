@@ -34,7 +34,7 @@ const char data_usage[] =
     "show writes {\"where\",\"id\",\"prompt\",\"tokens\",\"answer\"} for the first N rows (default 3) of data.train or data.eval.\n"
     "prompt is the text that the model reads, with chat template, system message and suffix. CONFIG may be the folder of a run.\n";
 
-enum { EXTRACT = 512, REASONS = 8 };
+enum { REASONS = 8 };
 
 /* Number of rows for each reason; reasons after the first few are counted together. */
 struct reasons {
@@ -109,7 +109,6 @@ static tare_status as_reason(tare_status s, char *reason, struct err *e)
 static tare_status try_answer(struct checker *k, const struct row *row, char *reason, struct err *e)
 {
     OWNED(str_free) struct str boxed = {0};
-    char extracted[EXTRACT];
     TRY(str_add(&boxed, "\\boxed{", -1, e));
     TRY(str_add(&boxed, row->answer.data, row->answer.size, e));
     TRY(str_add(&boxed, "}", 1, e));
@@ -121,12 +120,9 @@ static tare_status try_answer(struct checker *k, const struct row *row, char *re
                                    .answer = row->answer,
                                    .row = row->json,
                                    .name = row->id,
-                                   .uid = row->uid,
-                                   .finish = -1,
-                                   .extracted = extracted,
-                                   .capacity = sizeof extracted};
+                                   .uid = row->uid};
         TRY(verify_items(k->verify, &item, 1, (struct verify_parts){0}, e));
-        if (item.verdict == TARE_CORRECT) return TARE_OK;
+        if (item.verdict == TARE_VERDICT_CORRECT) return TARE_OK;
         verdict = verdict_name(item.verdict);
     }
     if (!strcmp(verdict, "unparsable") || !strcmp(verdict, "no_answer"))
@@ -233,7 +229,7 @@ static tare_status open_verifier(struct checker *k, const char *text, struct are
     const struct config_param *settings = NULL;
     const struct verify_options options = {.workers = 1, .timeout = 10, .max_crash_share = 1};
     const struct plugin_env env = {0};
-    TRY(plugin_open(k->verifier, TARE_VERIFIER, NULL, &p, e));
+    TRY(plugin_open(k->verifier, TARE_KIND_VERIFIER, NULL, &p, e));
     if (n) TRY(plugin_settings(p, (struct plugin_words){parameters, n}, NULL, arena, &settings, e));
     TRY(verify_new(&options, &k->verify, e));
     return verify_add(k->verify, &(struct verify_use){.plugin = k->verifier, .weight = 1}, NULL, settings, &env, e);

@@ -220,7 +220,7 @@ static void check_plugins(const struct config *c)
  * it. */
 static void check_choice(const struct config *c, int32_t kind)
 {
-    const char *section = CONFIG_KINDS[kind].section, *name = config_kind_choice(c, kind);
+    const char *section = CONFIG_KINDS[kind].name, *name = config_kind_choice(c, kind);
     const struct plugin_search search = {.folder = c->run.plugins};
     const struct plugin *p;
     const tare_value *values;

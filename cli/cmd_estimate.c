@@ -43,7 +43,9 @@ static tare_status estimate_line(void *ctx, const json_t *object, const char *wh
     arena_reset(&f->arena);
     TRY(estimate_parse(object, where, &f->arena, &b, e));
     b.step = f->step++;
-    if (estimate_run(f->est, &b, &f->arena, e) || estimate_apply(f->est, b.step, e)) return err_prefix(e, "%s", where);
+    if (estimate_run(f->est, &b, &f->arena, e) ||
+        estimate_apply(f->est, &(struct estimate_update){.step = b.step, .updates = 1}, e))
+        return err_prefix(e, "%s", where);
     return print_step(f, &b, e);
 }
 
@@ -64,7 +66,7 @@ static tare_status open_plain(const char *name, const char **assignments, int64_
     const struct config_param *settings;
     struct estimate_options o = {.plugin = name};
     int64_t kept = 0;
-    TRY(plugin_open(name, TARE_ESTIMATOR, NULL, &p, e));
+    TRY(plugin_open(name, TARE_KIND_ESTIMATOR, NULL, &p, e));
     for (int64_t i = 0; i < n; i++) {
         const bool clusters = !strncmp(assignments[i], "clusters=", 9);
         if (clusters && (str_to_int(assignments[i] + 9, &o.n_clusters, e) || o.n_clusters < 0))
@@ -159,20 +161,6 @@ static tare_status read_dump(const char *path, struct dump *d, struct err *e)
     return json_each_line(file, path, dump_line, d, e);
 }
 
-/* A replay ends before the policy step, so tare.logprob/1 is offered but never called. */
-static tare_status no_policy_step(void *ctx, int64_t rollout, float *out, tare_error *error)
-{
-    (void)ctx, (void)rollout, (void)out, (void)error;
-    return TARE_E_STATE;
-}
-
-static const void *replay_extension(void *ctx, const char *id)
-{
-    static const tare_logprob_v1 LOGPROB = {.struct_size = sizeof LOGPROB, .logprob = no_policy_step};
-    (void)ctx;
-    return strcmp(id, "tare.logprob/1") ? NULL : &LOGPROB;
-}
-
 /* Opens the estimator with the run's parameters and its state before the step. */
 static tare_status open_replay(const char *run, int64_t number, struct filter *f, struct err *e)
 {
@@ -191,7 +179,7 @@ static tare_status open_replay(const char *run, int64_t number, struct filter *f
                                        .search = &search,
                                        .settings = config.params,
                                        .n_clusters = clusters,
-                                       .env = {.seed = (uint64_t)config.run.seed, .extension = replay_extension}};
+                                       .env = {.seed = (uint64_t)config.run.seed}};
     TRY(estimate_open(&o, &f->est, e));
     return estimate_load(f->est, state.data, state.size, path, e);
 }
@@ -221,7 +209,7 @@ static tare_status add_rows(const char *run, struct filter *f, struct batch *b, 
 {
     struct config config;
     char path[FS_PATH];
-    if (!(estimate_needs(f->est) & TARE_NEED_ROW)) return TARE_OK;
+    if (!estimate_wants(f->est, COLUMN_ROW_JSON) && !estimate_wants(f->est, COLUMN_ROW_FIELD)) return TARE_OK;
     TRY(fs_join(path, run, "config.ini", e));
     TRY(config_load(&config, path, NULL, 0, e));
     const tare_status status = find_rows(&config, &f->arena, b, e);

@@ -113,7 +113,7 @@ static tare_status print_answer(const struct request *r, const struct config *c,
                             .eval_rows = count_eval_rows(c)};
     struct plan p;
     in.shard = c->dist.shard;
-    TRY(objective_read_needs(c, &in.objective_needs, e));
+    TRY(objective_read_uses(c, &in.objective, e));
     if (adapter_is(c->model.path))
         FAIL(e, TARE_E_CONFIG,
              "%s: model.path = %s is an adapter; training must start from a whole model, which `tare merge` writes",

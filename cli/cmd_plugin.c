@@ -1,4 +1,4 @@
-/* tare plugin: lists, describes, checks and creates plugins. */
+/* tare plugin: lists, describes, checks and creates plugins, and lists their columns. */
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -15,7 +15,9 @@ const char plugin_usage[] =
     "usage: tare plugin list [--json | --md]\n"
     "       tare plugin info PLUGIN [--ini | --json | --md]\n"
     "       tare plugin check PLUGIN [key=value ...] [--only TEST] [--seed S] [--limit SECONDS] [--json | --tap] [--in-process]\n"
+    "       tare plugin columns [--md]\n"
     "       tare plugin new KIND NAME [--lang c | cpp | rust]\n"
+    "columns lists the columns that a plugin can want.\n"
     "PLUGIN is a name on the search path, or a file. The search path is TARE_PLUGIN_PATH, the folder plugins next to the program,\n"
     "and PREFIX/lib/tare; the first match is used.\n"
     "KIND:" PLUGIN_KINDS(KIND_USAGE) "\n";
@@ -52,7 +54,8 @@ static int print_output(const struct str *text)
     return 1;
 }
 
-/* Prints docs/plugins.md: every plugin under the heading of its kind. */
+/* Prints docs/plugins.md: every plugin under the heading of its kind; no heading for a kind without
+ * plugins. */
 static tare_status list_markdown(struct listing *l, struct err *e)
 {
     TRY(str_add(
@@ -60,8 +63,10 @@ static tare_status list_markdown(struct listing *l, struct err *e)
         "# Plugins\n\nWritten by `tare plugin list --md` from the tables in the plugins. Parameters go into the configuration's section\n`[KIND.NAME]`, or on the command line as `KIND.NAME.key=value`.\n",
         -1, e));
     for (l->kind = PLUGIN_FIRST_KIND; l->kind <= PLUGIN_LAST_KIND; l->kind++) {
+        const int64_t n = l->n, size = l->text.size;
         TRY(str_addf(&l->text, e, "\n## %s\n", CONFIG_KINDS[l->kind].heading));
         TRY(plugin_list(NULL, list_one, l, e));
+        if (l->n == n) l->text.data[l->text.size = size] = 0;
     }
     return TARE_OK;
 }
@@ -79,6 +84,59 @@ static int list_plugins(enum plugin_format format)
     str_free(&l.text);
     return rc;
 }
+
+/* ---------------------------------------------------------------- columns */
+
+struct column_list {
+    bool markdown;
+    int32_t kind;
+    struct str text;
+};
+
+static tare_status add_column(struct column_list *l, const char *name, int32_t axis, const struct column_info *c, struct err *e)
+{
+    char type[32];
+    snprintf(type, sizeof type, "%s%s", column_type_name(c->type), c->width ? "" : "[C]");
+    if (!l->markdown)
+        return str_addf(&l->text, e, "%-10s %-17s %-7s %-6s %s\n", plugin_kind_name(l->kind), name, column_axis_name(axis), type,
+                        c->doc);
+    return str_addf(&l->text, e, "| `%s` | %s | `%s` | %s |\n", name, column_axis_name(axis), type, c->doc);
+}
+
+static tare_status add_columns(struct column_list *l, struct err *e)
+{
+    bool heading = l->markdown;
+    for (enum column_id id = COLUMN_ROW_FIELD; id < COLUMN_IDS; id++) {
+        const struct column_info *c = &COLUMNS[id];
+        const char *name = id == COLUMN_ROW_FIELD ? "row.KEY" : c->name;
+        for (int32_t axis = TARE_AXIS_ONE; axis <= TARE_AXIS_TOKEN; axis++) {
+            if (column_find(l->kind, name, axis) != id) continue;
+            if (heading)
+                TRY(str_addf(&l->text, e, "\n## %s\n\n| column | an entry for each | type | meaning |\n|---|---|---|---|\n",
+                             CONFIG_KINDS[l->kind].heading));
+            heading = false;
+            TRY(add_column(l, name, axis, c, e));
+        }
+    }
+    return TARE_OK;
+}
+
+static int print_columns(bool markdown)
+{
+    static const char HEAD[] =
+        "# Columns\n\nWritten by `tare plugin columns --md` from core/plugin/columns.h. A plugin names the columns that it reads in its table\n"
+        "of wants (`tare_want` in tare/base.h). A column that no plugin wants is not computed. [C]: as many numbers as there are reward components.\n";
+    struct column_list l = {.markdown = markdown};
+    struct err e = {0};
+    tare_status status = markdown ? str_add(&l.text, HEAD, -1, &e) : TARE_OK;
+    for (l.kind = PLUGIN_FIRST_KIND; !status && l.kind <= PLUGIN_LAST_KIND; l.kind++) status = add_columns(&l, &e);
+    if (status) log_error(&e);
+    const int rc = status ? err_exit_code(status) : print_output(&l.text);
+    str_free(&l.text);
+    return rc;
+}
+
+/* ---------------------------------------------------------------- info */
 
 struct asked {
     enum plugin_format format;
@@ -258,6 +316,8 @@ int cmd_plugin(int argc, char **argv)
             name = argv[i];
     }
     if (!strcmp(verb, "list") && !name && format != PLUGIN_INI) return list_plugins(format);
+    if (!strcmp(verb, "columns") && !name && (format == PLUGIN_TEXT || format == PLUGIN_MARKDOWN))
+        return print_columns(format == PLUGIN_MARKDOWN);
     if (!strcmp(verb, "info") && name) return print_info(name, format);
     return cli_usage(plugin_usage);
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK = 512, EXTRACT = 4096 };
+enum { CHUNK = 512 };
 
 const char verify_usage[] =
     "usage: tare verify PLUGIN [key=value ...] [--explain] [--threads N] [--timeout SECONDS]\n"
@@ -29,8 +29,8 @@ const char verify_usage[] =
 struct line {
     json_t *object;
     struct str row;
-    /* number: text of an answer that is a JSON number */
-    char extracted[EXTRACT], name[96], number[32];
+    struct verify_text extracted, note;
+    char name[96], number[32]; /* number: text of an answer that is a JSON number */
 };
 
 struct filter {
@@ -62,17 +62,17 @@ static tare_status write_one(struct filter *f, int64_t i, struct err *e)
     else
         TRY(str_add(out, "null", -1, e));
     TRY(str_addf(out, e, ",\"reward\":%s,\"verdict\":\"%s\"", str_from_double(number, item->reward), verdict_name(item->verdict)));
-    TRY(add_field(out, "extracted", (tare_text){item->extracted, item->extracted_size}, e));
-    if (item->reason) TRY(add_field(out, "reason", (tare_text){item->reason, (int64_t)strlen(item->reason)}, e));
+    TRY(add_field(out, "extracted", (tare_text){item->extracted->data, item->extracted->size}, e));
+    if (item->note->size) TRY(add_field(out, "reason", (tare_text){item->note->data, item->note->size}, e));
     if (f->explain) {
         TRY(str_add(out, ",\"explain\":", -1, e));
-        tare_answer answer = {.struct_size = sizeof answer,
-                              .prompt = item->prompt,
-                              .completion = item->completion,
-                              .answer = item->answer.data ? item->answer : (tare_text){"", 0},
-                              .row = item->row,
-                              .finish = item->finish};
-        TRY(plugin_explain(verify_instance(f->v, 0), &answer, out, e));
+        tare_completion completion = {.struct_size = sizeof completion,
+                                      .prompt = item->prompt,
+                                      .text = item->completion,
+                                      .answer = item->answer.data ? item->answer : (tare_text){"", 0},
+                                      .row = item->row,
+                                      .group = item->group};
+        TRY(plugin_explain(verify_instance(f->v, 0), &completion, out, e));
     }
     return str_add(out, "}\n", -1, e);
 }
@@ -139,9 +139,8 @@ static tare_status read_line(void *ctx, const json_t *object, const char *where,
         .row = {line->row.data, line->row.size},
         .name = line->name,
         .group = f->n,
-        .finish = -1,
-        .extracted = line->extracted,
-        .capacity = EXTRACT,
+        .extracted = &line->extracted,
+        .note = &line->note,
     };
     return f->n == f->capacity ? flush_lines(f, e) : TARE_OK;
 }
@@ -163,11 +162,11 @@ static tare_status run_verify(const char *plugin, const char *const *settings, i
     arena_init(&arena, "parameters");
     const struct plugin *p = NULL;
     const struct config_param *params = NULL;
-    TRY(plugin_open(plugin, TARE_VERIFIER, NULL, &p, e));
+    TRY(plugin_open(plugin, TARE_KIND_VERIFIER, NULL, &p, e));
     TRY(plugin_settings(p, (struct plugin_words){settings, n}, NULL, &arena, &params, e));
     TRY(verify_new(o, &f.v, e));
     TRY(verify_add(f.v, &(struct verify_use){.plugin = plugin, .weight = 1}, NULL, params, NULL, e));
-    if (p->verifier->flags & TARE_JUDGES_TOGETHER) f.capacity = CHUNK;
+    if (p->verifier->flags & TARE_VERIFIER_TOGETHER) f.capacity = CHUNK;
     TRY(mem_new(f.capacity * (int64_t)sizeof *f.lines, (void **)&f.lines, e));
     TRY(mem_new(f.capacity * (int64_t)sizeof *f.items, (void **)&f.items, e));
     const tare_status read = json_each_line(stdin, "standard input", read_line, &f, e);

@@ -33,8 +33,8 @@ $(choices)
     objective.plugin) tare plugin list 2> /dev/null | awk '\$1 == "objective" { print \$2 }' ;;
     curriculum.plugin) tare plugin list 2> /dev/null | awk '\$1 == "curriculum" { print \$2 }' ;;
     verifier.plugins) tare plugin list 2> /dev/null | awk '\$1 == "verifier" { print \$2 }' ;;
-    clusterer.encoder) tare plugin list 2> /dev/null | awk '\$1 == "encoder" { print \$2 }' ;;
-    clusterer.codebook) tare plugin list 2> /dev/null | awk '\$1 == "codebook" { print \$2 }' ;;
+    encoder.plugin) tare plugin list 2> /dev/null | awk '\$1 == "encoder" { print \$2 }' ;;
+    codebook.plugin) tare plugin list 2> /dev/null | awk '\$1 == "codebook" { print \$2 }' ;;
     esac
 }
 EOF

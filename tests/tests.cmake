@@ -43,7 +43,7 @@ add_library(tare_thread_ranks STATIC tests/dist/threads.c)
 target_include_directories(tare_thread_ranks PRIVATE tests)
 target_link_libraries(tare_thread_ranks PRIVATE tare_dist)
 # Libraries that a test uses in addition to its module and that module's own.
-foreach(TEST test_comm test_comm_gpu test_deal test_shards)
+foreach(TEST test_comm test_comm_gpu test_deal test_collect test_shards)
     set(TEST_USES_${TEST} tare_thread_ranks)
 endforeach()
 set(TEST_USES_test_kmeans tare_model)

@@ -95,7 +95,7 @@ class Bench:
         with open(config, "w") as f:
             f.write(f"[run]\ndir = {run}/run\nseed = 1\nthreads = {self.args.threads}\n[model]\npath = {model}\ndtype = {dtype}\n"
                     f"[data]\ntrain = {rows}\nprompt = plain\n[rollout]\nprompts = {m}\ngroup_size = {g}\nmax_new_tokens = {new}\nignore_eos = true\n"
-                    "[verifier]\nplugins = exact\n[estimator]\nplugin = grpo\n[clusterer]\ncodebook = none\n[loss]\nentropy_coef = 0\n"
+                    "[verifier]\nplugins = exact\n[estimator]\nplugin = grpo\n[codebook]\nplugin = none\n[loss]\nentropy_coef = 0\n"
                     f"[train]\nsteps = {steps}\nminibatch = {m * g}\nlr = 1e-6\n[checkpoint]\nevery = 0\nlast = false\n"
                     "[log]\ntensorboard = false\nrollouts = false\ndatabase = false\nprogress = none\n")
         _, _, mib = ran([self.args.tare, "train", config])

@@ -16,6 +16,8 @@
 
 #include "base/arena.h"
 
+#include <tare/batch.h>
+
 enum finish { FINISH_STOP = TARE_FINISH_STOP, FINISH_LENGTH = TARE_FINISH_LENGTH };
 
 /* The stage that writes a column. Stages can be combined with |. */
@@ -70,13 +72,13 @@ enum batch_stage {
     X(ROLLOUT,   token_end,       int64_t,            TOKEN,   OPTIONAL, 1)        /* its end in completion, in bytes */           \
     X(VERIFY,    reward,          double,             ROLLOUT, NUMBER,   1)                                                        \
     X(VERIFY,    component,       double,             ROLLOUT, NUMBER,   n_components) /* of the reward, weighted */               \
-    X(VERIFY,    verdict,         int32_t,            ROLLOUT, NUMBER,   1)        /* tare_verdict_code, first verifier */         \
+    X(VERIFY,    verdict,         int32_t,            ROLLOUT, NUMBER,   1)        /* TARE_VERDICT_..., first verifier */         \
     X(VERIFY,    component_verdict, int32_t,          ROLLOUT, NUMBER,   n_components) /* of each verifier; 0: overlong */         \
     X(VERIFY,    extracted,       tare_text,          ROLLOUT, TEXT,     1)        /* the answer in the completion */              \
     X(VERIFY,    reason,          const char *,       ROLLOUT, STRING,   1)        /* of the verdict; NULL: none */                \
     X(VERIFY,    segment,         int32_t,            TOKEN,   OPTIONAL, 1)        /* of the verifier, from 1; 0: none */          \
     X(VERIFY,    segment_reward,  double,             TOKEN,   OPTIONAL, 1)        /* of segments ending in the token, weighted */ \
-    X(VERIFY,    fate,            uint8_t,            ROLLOUT, OPTIONAL, 1)        /* TARE_ROLLOUT_..., set by the curriculum */   \
+    X(VERIFY,    fate,            uint8_t,            ROLLOUT, OPTIONAL, 1)        /* TARE_FATE_..., set by the curriculum */   \
     X(CLUSTER,   cluster,         int32_t,            GROUP,   NUMBER,   1)        /* -1: none */                                  \
     X(REFERENCE, ref_logprob,     float,              TOKEN,   OPTIONAL, 1)        /* under the frozen reference */                \
     X(REFERENCE, process_reward,  float,              TOKEN,   OPTIONAL, 1)        /* of the implicit model, before norm */        \

@@ -12,33 +12,58 @@
 
 /* ---------------------------------------------------------------- opening plugins */
 
-static bool has_path(const struct plugin *p)
+/* Returns the setting of a parameter by its key or an old one; NULL: none. */
+static const struct config_param *find_setting(const struct config_param *settings, const struct plugin *p, const tare_param *param)
 {
-    for (uint32_t i = 0; i < p->desc.n_params; i++)
-        if (p->params[i].type == TARE_PATH && !strcmp(p->params[i].key, "path")) return true;
-    return false;
+    char section[128];
+    snprintf(section, sizeof section, "%s.%s", plugin_kind_name(p->desc.kind), p->desc.name);
+    for (const struct config_param *s = settings; s; s = s->next) {
+        if (strcmp(s->section, section)) continue;
+        if (!strcmp(s->key, param->key)) return s;
+        for (const char *const *old = param->old_keys; old && *old; old++)
+            if (!strcmp(s->key, *old)) return s;
+    }
+    return NULL;
 }
 
 /* Adds the path of a codebook's file in the run's folder, unless a path is set. */
 static tare_status default_path(const struct config *config, const struct plugin *p, struct arena *a,
                                 const struct config_param **settings, struct err *e)
 {
-    if (!has_path(p)) return TARE_OK;
-    char path[FS_PATH], assignment[FS_PATH + 8], section[128];
-    snprintf(section, sizeof section, "%s.%s", plugin_section_kind(p->desc.kind), p->desc.name);
-    for (const struct config_param *c = *settings; c; c = c->next)
-        if (!strcmp(c->section, section) && !strcmp(c->key, "path")) return TARE_OK;
+    const int64_t i = match_run_file(p);
+    if (i < 0 || find_setting(*settings, p, &p->params[i])) return TARE_OK;
+    char path[FS_PATH], assignment[FS_PATH + 128];
     TRY(fs_join(path, config->run.dir, "codebook.safetensors", e));
-    snprintf(assignment, sizeof assignment, "path=%s", path);
+    snprintf(assignment, sizeof assignment, "%s=%s", p->params[i].key, path);
     const char *const one = assignment;
     return plugin_settings(p, (struct plugin_words){&one, 1}, *settings, a, settings, e);
 }
 
-static const char *path_in(const struct plugin *p, const tare_value *values)
+/* Opens the codebook's plugin and checks its parameters. *path: the run's own file, or NULL. */
+static tare_status codebook_params(const struct config *config, struct arena *a, const struct plugin **p, const tare_value **values,
+                                   const char **path, struct err *e)
 {
-    for (uint32_t i = 0; i < p->desc.n_params; i++)
-        if (p->params[i].type == TARE_PATH && !strcmp(p->params[i].key, "path")) return values[i].s;
-    return NULL;
+    const struct plugin_search search = {.folder = config->run.plugins};
+    const struct config_param *settings = config->params;
+    TRY(plugin_open(config->codebook.plugin, TARE_KIND_CODEBOOK, &search, p, e));
+    TRY(default_path(config, *p, a, &settings, e));
+    TRY(plugin_params(*p, settings, a, values, e));
+    const int64_t i = match_run_file(*p);
+    *path = i < 0 ? NULL : (*values)[i].s;
+    return TARE_OK;
+}
+
+tare_status cluster_given_file(const struct config *config, const char **path, struct err *e)
+{
+    const struct plugin_search search = {.folder = config->run.plugins};
+    const struct plugin *p;
+    *path = NULL;
+    if (!config_has_codebook(config)) return TARE_OK;
+    TRY(plugin_open(config->codebook.plugin, TARE_KIND_CODEBOOK, &search, &p, e));
+    const int64_t i = match_run_file(p);
+    const struct config_param *set = i < 0 ? NULL : find_setting(config->params, p, &p->params[i]);
+    if (set) *path = set->value;
+    return TARE_OK;
 }
 
 static tare_status open_encoder(const struct config *config, const struct plugin_search *search, const struct plugin_env *env,
@@ -46,7 +71,7 @@ static tare_status open_encoder(const struct config *config, const struct plugin
 {
     const struct plugin *p;
     const tare_value *values;
-    TRY(plugin_open(config->clusterer.encoder, TARE_ENCODER, search, &p, e));
+    TRY(plugin_open(config->encoder.plugin, TARE_KIND_ENCODER, search, &p, e));
     TRY(plugin_params(p, config->params, &c->arena, &values, e));
     return plugin_create(p, values, 0, env, &c->encoder, e);
 }
@@ -62,13 +87,10 @@ static tare_status collect_questions(const struct dataset *data, struct arena *a
 
 static tare_status train_missing(const struct config *config, const char *path, struct cluster *c, struct err *e)
 {
-    const struct clusterer_config *o = &config->clusterer;
+    const struct codebook_config *o = &config->codebook;
     tare_text *texts;
     const int64_t n = c->data->n;
     const char *name = c->data->name;
-    if (!o->clusters)
-        FAIL(e, TARE_E_NOT_FOUND,
-             "%s: missing codebook; make one with `tare cluster train`, or set clusterer.clusters to train it here", path);
     TRY(collect_questions(c->data, &c->arena, &texts, e));
     const struct kmeans_options options = {.k = o->clusters,
                                            .restarts = o->restarts,
@@ -100,31 +122,19 @@ static tare_status open_codebook(const struct config *config, const struct plugi
                                  struct cluster *c, struct err *e)
 {
     const struct plugin *p;
-    const struct config_param *settings = config->params;
     const tare_value *values;
-    TRY(plugin_open(config->clusterer.codebook, TARE_CODEBOOK, search, &p, e));
-    TRY(default_path(config, p, &c->arena, &settings, e));
-    TRY(plugin_params(p, settings, &c->arena, &values, e));
-    const char *path = path_in(p, values);
+    const char *path;
+    TRY(codebook_params(config, &c->arena, &p, &values, &path, e));
     if (path) { /* a codebook with a file needs embeddings */
         TRY(open_encoder(config, search, o->env, c, e));
         TRY(ensure_codebook(config, path, o->comm, c, e));
     }
     TRY(plugin_create(p, values, 0, o->env, &c->codebook, e));
-    if (!c->encoder && plugin_dim(c->codebook)) TRY(open_encoder(config, search, o->env, c, e));
+    if (!c->encoder && c->codebook->sizes.dim) TRY(open_encoder(config, search, o->env, c, e));
     return match_encoder(c->codebook, c->encoder, path ? path : p->desc.name, e);
 }
 
 /* ---------------------------------------------------------------- assignment */
-
-static tare_status check_clusters(const struct cluster *c, const int32_t *cluster, int64_t n, struct err *e)
-{
-    for (int64_t i = 0; i < n; i++)
-        if (cluster[i] < -1 || cluster[i] >= c->n_clusters)
-            FAIL(e, TARE_E_PLUGIN, "codebook %s: assigned a prompt to cluster %d of %lld", c->codebook->plugin->desc.name,
-                 cluster[i], (long long)c->n_clusters);
-    return TARE_OK;
-}
 
 /* rows: [n] pointers; cache: folder or NULL. */
 static tare_status assign_rows(struct cluster *c, const struct row *const *rows, int64_t n, const char *cache, int32_t *cluster,
@@ -133,15 +143,14 @@ static tare_status assign_rows(struct cluster *c, const struct row *const *rows,
     OWNED(mem_free_at) tare_text *texts = NULL;
     OWNED(mem_free_at) float *x = NULL;
     TRY(mem_new(n * (int64_t)sizeof *texts, (void **)&texts, e));
-    const int64_t d = plugin_dim(c->codebook);
+    const int64_t d = c->codebook->sizes.dim;
     if (d) {
         for (int64_t i = 0; i < n; i++) texts[i] = rows[i]->question;
         TRY(mem_new(n * d * (int64_t)sizeof *x, (void **)&x, e));
         TRY(encode_cached(&(struct encoding){c->encoder, texts, n, c->pool}, cache, x, &c->cached, e));
     }
     for (int64_t i = 0; i < n; i++) texts[i] = rows[i]->json;
-    TRY(plugin_assign(c->codebook, &(struct plugin_assignment){x, texts, n, cluster, NULL}, e));
-    return check_clusters(c, cluster, n, e);
+    return plugin_assign(c->codebook, &(struct plugin_assignment){x, texts, n, cluster, NULL}, e);
 }
 
 static tare_status fit_rows(struct cluster *c, struct err *e)
@@ -159,7 +168,7 @@ static tare_status assign_data(const struct config *config, struct comm *comm, s
     char cache[FS_PATH];
     TRY(fs_join(cache, config->run.dir, "cache", e));
     TRY(fit_rows(c, e));
-    c->n_clusters = plugin_size(c->codebook);
+    c->n_clusters = c->codebook->sizes.clusters;
     if (c->n_clusters < 1 || c->n_clusters > INT32_MAX)
         FAIL(e, TARE_E_PLUGIN, "codebook %s: invalid number of clusters: %lld", c->codebook->plugin->desc.name,
              (long long)c->n_clusters);
@@ -215,22 +224,18 @@ static tare_status check_codebook(const struct config *config, const struct plug
 {
     const struct plugin_search search = {.folder = config->run.plugins};
     const struct plugin *p, *encoder;
-    const struct config_param *settings = config->params;
-    const tare_value *values;
-    TRY(plugin_open(config->clusterer.codebook, TARE_CODEBOOK, &search, &p, e));
-    TRY(default_path(config, p, &c->arena, &settings, e));
-    TRY(plugin_params(p, settings, &c->arena, &values, e));
-    const char *path = path_in(p, values);
+    const tare_value *values, *unused;
+    const char *path;
+    TRY(codebook_params(config, &c->arena, &p, &values, &path, e));
     if (path) {
-        TRY(plugin_open(config->clusterer.encoder, TARE_ENCODER, &search, &encoder, e));
-        TRY(plugin_params(encoder, config->params, &c->arena, &values, e));
-        c->n_clusters = config->clusterer.clusters;
+        TRY(plugin_open(config->encoder.plugin, TARE_KIND_ENCODER, &search, &encoder, e));
+        TRY(plugin_params(encoder, config->params, &c->arena, &unused, e));
+        c->n_clusters = config->codebook.clusters;
         if (!fs_exists(path)) return TARE_OK;
-        TRY(plugin_params(p, settings, &c->arena, &values, e));
     }
     TRY(plugin_create(p, values, 0, env, &c->codebook, e));
     TRY(fit_rows(c, e));
-    c->n_clusters = plugin_size(c->codebook);
+    c->n_clusters = c->codebook->sizes.clusters;
     return TARE_OK;
 }
 
@@ -274,14 +279,9 @@ void cluster_forget(struct cluster *c)
     if (c->n_clusters) memcpy(c->used, c->before, (size_t)c->n_clusters * sizeof *c->used);
 }
 
-tare_text cluster_name(const struct cluster *c, int64_t k)
+tare_status cluster_name(const struct cluster *c, int64_t k, struct str *out, struct err *e)
 {
-    if (!c->codebook || !c->codebook->plugin->codebook->cluster_name) return (tare_text){"", 0};
-    struct plugin_call call;
-    plugin_enter(&call);
-    const tare_text name = c->codebook->plugin->codebook->cluster_name(c->codebook->self, k);
-    plugin_leave(&call, c->codebook, "cluster_name", -1, TARE_OK, NULL);
-    return name;
+    return c->codebook ? plugin_cluster_name(c->codebook, k, out, e) : TARE_OK;
 }
 
 void cluster_close(struct cluster *c)

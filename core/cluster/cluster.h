@@ -4,12 +4,11 @@
  *
  * At the start the whole data set is encoded once (cached in run.dir/cache under a hash of encoder
  * and texts) and assigned; a step only reads the table. Codebook "none": every cluster is -1 and
- * K is 0. A missing codebook file is trained from the data set if clusterer.clusters > 0; with
- * clusterer.clusters = 0 it is an error. A codebook of another encoder
- * is refused with both identities and hashes.
+ * K is 0. A missing codebook file is trained from the data set. A codebook of another encoder is
+ * refused with both identities and hashes.
  *
- * Parameters of plugins come from [clusterer.NAME]. An unset parameter `path` of a codebook
- * defaults to run.dir/codebook.safetensors.
+ * Parameters of plugins come from [encoder.NAME] and [codebook.NAME]. An unset parameter of a
+ * codebook for the run's own file (TARE_PARAM_RUN_FILE) defaults to run.dir/codebook.safetensors.
  *
  * Ownership: struct cluster owns plugins and tables; the data set must outlive it. Threads: call
  * cluster_assign from one thread at a time. */
@@ -48,7 +47,7 @@ struct cluster_options {
 tare_status cluster_open(const struct config *config, const struct dataset *data, const struct cluster_options *o,
                          struct cluster *out, struct err *e);
 /* Checks the plugins and their parameters without training, encoding or writing. *n_clusters: K, or
- * clusterer.clusters if the codebook would be trained first. */
+ * codebook.clusters if the codebook would be trained first. */
 tare_status cluster_check(const struct config *config, const struct dataset *data, const struct plugin_env *env,
                           int64_t *n_clusters, struct err *e);
 /* Fills batch->cluster (from the arena) and batch->n_clusters. Encodes rows that are not in the
@@ -57,8 +56,10 @@ tare_status cluster_assign(struct cluster *c, struct batch *batch, struct arena 
 /* cluster_begin saves `used` at the beginning of a step; cluster_forget restores it. */
 void cluster_begin(struct cluster *c);
 void cluster_forget(struct cluster *c);
-/* Returns a readable name of cluster k, such as a field's value; may be empty. */
-tare_text cluster_name(const struct cluster *c, int64_t k);
+/* Appends a readable name of cluster k, such as a field's value; nothing if it has none. */
+tare_status cluster_name(const struct cluster *c, int64_t k, struct str *out, struct err *e);
+/* Finds the file that the configuration sets for a codebook that a run trains; NULL: none is set. */
+tare_status cluster_given_file(const struct config *config, const char **path, struct err *e);
 /* cluster_save writes the properties that must not change when a run is resumed, and `used`, as
  * text. cluster_resume refuses a different clustering and names the part that differs. */
 tare_status cluster_save(const struct cluster *c, struct str *out, struct err *e);

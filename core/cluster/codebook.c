@@ -109,7 +109,7 @@ tare_status codebook_train_texts(const char *path, const struct encoding *texts,
                                  struct kmeans_result *out, struct err *e)
 {
     struct plugin_instance *encoder = texts->encoder;
-    const int64_t n = texts->n, d = plugin_dim(encoder);
+    const int64_t n = texts->n, d = encoder->sizes.dim;
     OWNED(str_free) struct str identity = {0}, state = {0};
     OWNED(mem_free_at) float *x = NULL;
     TRY(kmeans_check(o, n, e)); /* before the expensive encoding */

@@ -71,12 +71,12 @@ tare_status encode_texts(const struct encoding *what, float *out, struct err *e)
                       .texts = what->texts,
                       .order = order,
                       .n = n,
-                      .d = plugin_dim(what->encoder),
+                      .d = what->encoder->sizes.dim,
                       .out = out,
                       .failed = -1,
                       .err = &first};
     pthread_mutex_init(&job.lock, NULL);
-    pool_run(what->encoder->plugin->desc.threading == TARE_REENTRANT ? what->pool : NULL, (n + BATCH - 1) / BATCH, encode_task,
+    pool_run(what->encoder->plugin->desc.calls == TARE_CALLS_CONCURRENT ? what->pool : NULL, (n + BATCH - 1) / BATCH, encode_task,
              &job);
     pthread_mutex_destroy(&job.lock);
     mem_free(order);
@@ -149,7 +149,7 @@ tare_status encode_cached(const struct encoding *what, const char *folder, float
 {
     if (hit) *hit = false;
     if (!folder) return encode_texts(what, out, e);
-    const int64_t n = what->n, d = plugin_dim(what->encoder);
+    const int64_t n = what->n, d = what->encoder->sizes.dim;
     char path[FS_PATH], name[64];
     uint64_t key;
     TRY(cache_key(what, &key, e));

@@ -14,7 +14,7 @@ struct encoding {
     struct pool *pool; /* NULL: the calling thread alone */
 };
 
-/* out: [n, D], D = plugin_dim(encoder). Every number is finite on success. */
+/* out: [n, D], D = encoder->sizes.dim. Every number is finite on success. */
 tare_status encode_texts(const struct encoding *what, float *out, struct err *e);
 
 /* encode_texts with a cache: folder/embeddings-HASH.bin, where HASH covers the encoder (identity

@@ -71,13 +71,10 @@ bool config_uses(const struct config *c, const char *section)
 {
     const char *dot = strchr(section, '.');
     if (!dot) return false;
-    for (int32_t kind = PLUGIN_FIRST_KIND; kind <= PLUGIN_LAST_KIND; kind++) {
-        const char *own = CONFIG_KINDS[kind].section;
-        if (strlen(own) == (size_t)(dot - section) && !strncmp(section, own, strlen(own)) &&
-            may_choose(config_kind_choice(c, kind), dot + 1))
-            return true;
-    }
-    return !strcmp(section, "clusterer.kmeans") && !strcmp(c->clusterer.codebook, "auto");
+    const int32_t kind = config_kind_of_section(section);
+    const char *chosen = kind ? config_kind_choice(c, kind) : NULL;
+    if (!chosen) return false;
+    return may_choose(kind == TARE_KIND_CODEBOOK && !config_codebook_settled(c) ? "kmeans" : chosen, dot + 1);
 }
 
 static const char *param_of(const struct config *c, const char *section, const char *key)

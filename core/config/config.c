@@ -55,22 +55,10 @@ static tare_status set_param(struct config *c, const char *section, const char *
     return arena_strdup(&c->arena, where, -1, (char **)(uintptr_t) & (*at)->where, e);
 }
 
-/* Maps [encoder.NAME] and [codebook.NAME] to [clusterer.NAME], the common section of encoders and
- * codebooks. */
-static const char *common_section(const char *section, char *buffer, size_t n)
-{
-    const int32_t kind = config_kind_of_section(section);
-    const char *own = CONFIG_KINDS[kind].section;
-    if (!kind || !strncmp(section, own, strlen(own))) return section;
-    snprintf(buffer, n, "%s%s", own, strchr(section, '.'));
-    return buffer;
-}
-
 static tare_status assign_key(struct config *c, const char *section, const char *key, const char *value, const char *where,
                               struct err *e)
 {
-    char buffer[256];
-    if (is_free_section(section)) return set_param(c, common_section(section, buffer, sizeof buffer), key, value, where, e);
+    if (is_free_section(section)) return set_param(c, section, key, value, where, e);
     const struct config_key *k = find_key(section, key);
     if (!k) return names_unknown_key(section, key, where, e);
     TRY(value_set(c, k, value, where, e));
@@ -370,10 +358,10 @@ const char *config_kernels(const struct config *c)
 
 bool config_has_codebook(const struct config *c)
 {
-    return strcmp(c->clusterer.codebook, "none") != 0;
+    return strcmp(c->codebook.plugin, "none") != 0;
 }
 
 bool config_codebook_settled(const struct config *c)
 {
-    return strcmp(c->clusterer.codebook, "auto") != 0;
+    return strcmp(c->codebook.plugin, "auto") != 0;
 }

@@ -79,10 +79,18 @@ struct verifier_config {
     double max_crash_share;
 };
 
-struct clusterer_config {
-    const char *encoder, *codebook; /* plugin names; codebook "none": no clusters */
+struct encoder_config {
+    const char *plugin;
+};
+
+struct codebook_config {
+    const char *plugin; /* none: no clusters */
     /* how a missing codebook is trained, on the questions of data.train */
     int64_t clusters, seed, restarts, iterations;
+};
+
+struct environment_config {
+    const char *plugin; /* no key sets it yet: NULL */
 };
 
 struct estimator_config {
@@ -193,7 +201,9 @@ struct config {
     struct data_config data;
     struct rollout_config rollout;
     struct verifier_config verifier;
-    struct clusterer_config clusterer;
+    struct encoder_config encoder;
+    struct codebook_config codebook;
+    struct environment_config environment;
     struct estimator_config estimator;
     struct objective_config objective;
     struct curriculum_config curriculum;
@@ -241,9 +251,9 @@ int64_t config_eval_rows(const struct config *c, int64_t rows);
 /* Parses lora.targets ("q_proj, v_proj", or all-linear). Bit i of out is layer i of
  * CHOICES_LORA_TARGET. where: for messages. */
 tare_status config_lora_targets(const char *names, const char *where, unsigned *out, struct err *e);
-/* Returns true if clusterer.codebook is no longer "auto" (settle/settle.h). */
+/* Returns true if codebook.plugin is no longer "auto" (settle/settle.h). */
 bool config_codebook_settled(const struct config *c);
-/* Returns true if clusterer.codebook names a plugin. */
+/* Returns true if codebook.plugin names a plugin. */
 bool config_has_codebook(const struct config *c);
 /* Prints the resolved configuration as INI text that loads to the same values. */
 tare_status config_dump(const struct config *c, struct str *out, struct err *e);

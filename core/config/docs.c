@@ -78,7 +78,7 @@ static const char INTRODUCTION[] =
     "range is refused before anything starts. Paths other than those of includes, run.plugins and model.warm_start are relative to the working directory.\n";
 
 static const char FREE_SECTIONS[] =
-    "`[estimator.NAME]`, `[verifier.NAME]`, `[clusterer.NAME]` hold the parameters of plugin NAME; `tare plugin info NAME` documents them.\n"
+    "`[estimator.NAME]`, `[verifier.NAME]`, `[codebook.NAME]` and so on hold the parameters of plugin NAME; `tare plugin info NAME` documents them.\n"
     "On the command line: `estimator.bv_blend.gamma=0.5`. `[sweep]` holds lists for `tare sweep`: `estimator.plugin = grpo, bv_blend`.\n";
 
 static tare_status doc_fallback(const struct config_key *k, bool markdown, struct str *out, struct err *e)

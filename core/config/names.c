@@ -194,11 +194,29 @@ static const char *list_similar(const char *section, const char *key, char *buff
     return buffer;
 }
 
-static tare_status unknown_section(const char *section, const char *where, struct err *e)
+/* Names the present key of one in [clusterer], which became [encoder] and [codebook]. */
+static tare_status split_section(const char *section, const char *key, const char *where, struct err *e)
 {
-    const char *best = NULL;
-    for (const struct config_section *s = CONFIG_SECTIONS; s->name; s++) best = nearer_name(section, best, s->name);
-    if (best) FAIL(e, TARE_E_CONFIG, "%s: unknown section [%s]; did you mean [%s]?", where, section, best);
+    const char *plugin = strchr(section, '.');
+    if (plugin)
+        FAIL(e, TARE_E_CONFIG,
+             "%s: unknown section [%s]; parameters of an encoder go in [encoder%s], those of a codebook in [codebook%s]", where,
+             section, plugin, plugin);
+    const bool chooses = !strcmp(key, "encoder") || !strcmp(key, "codebook");
+    FAIL(e, TARE_E_CONFIG, "%s: unknown section [clusterer], which is [encoder] and [codebook]: clusterer.%s is %s.%s", where, key,
+         chooses ? key : "codebook", chooses ? "plugin" : key);
+}
+
+static tare_status unknown_section(const char *section, const char *key, const char *where, struct err *e)
+{
+    char name[64];
+    const char *best = NULL, *plugin = strchr(section, '.');
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(section, "."), section);
+    if (!strcmp(name, "clusterer")) return split_section(section, key, where, e);
+    for (const struct config_section *s = CONFIG_SECTIONS; !plugin && s->name; s++) best = nearer_name(name, best, s->name);
+    for (int32_t kind = PLUGIN_FIRST_KIND; plugin && kind <= PLUGIN_LAST_KIND; kind++)
+        best = nearer_name(name, best, CONFIG_KINDS[kind].name);
+    if (best) FAIL(e, TARE_E_CONFIG, "%s: unknown section [%s]; did you mean [%s%s]?", where, section, best, plugin ? plugin : "");
     FAIL(
         e, TARE_E_CONFIG,
         "%s: unknown section [%s]; `tare config docs` lists them; the parameters of a plugin go in a section such as [estimator.grpo]",
@@ -209,7 +227,7 @@ static tare_status unknown_section(const char *section, const char *where, struc
 bool config_is_plugin_section(const char *section)
 {
     const int32_t kind = config_kind_of_section(section);
-    return kind && !strcmp(section, CONFIG_KINDS[kind].section);
+    return kind && !strcmp(section, CONFIG_KINDS[kind].name);
 }
 
 /* A plugin's parameter belongs in [SECTION.NAME]. A key of the same name in another section is
@@ -263,7 +281,8 @@ tare_status names_unknown_key(const char *section, const char *key, const char *
     snprintf(full, sizeof full, "%s.%s", section, key);
     if (!config_is_plugin_section(section) && critic_has_key(section, key))
         FAIL(e, TARE_E_CONFIG, "%s: %s %s", where, full, CRITIC_MISSING);
-    if (!config_is_section(section)) return foreign ? unknown_name(foreign, where, NULL, e) : unknown_section(section, where, e);
+    if (!config_is_section(section))
+        return foreign ? unknown_name(foreign, where, NULL, e) : unknown_section(section, key, where, e);
     const char *best = NULL, *elsewhere = NULL;
     for (const struct config_key *k = CONFIG_KEYS; k->section; k++) {
         if (!strcmp(k->section, section)) best = nearer_name(key, best, k->key);

@@ -14,7 +14,7 @@ static const struct {
              {"data", "suffix", NULL},
              {"verifier", "plugins", NULL},
              {"estimator", "plugin", NULL},
-             {"clusterer", "codebook", NULL},
+             {"codebook", "plugin", NULL},
              {"rollout", "prompts", NULL},
              {"rollout", "group_size", NULL},
              {"rollout", "max_new_tokens", NULL},

@@ -1,22 +1,23 @@
 #include "curriculum/curriculum.h"
 
+#include "curriculum/columns.h"
+
 #include <math.h>
 #include <string.h>
-
-enum { KNOWN_NEEDS = TARE_CURRICULUM_WEIGHTS };
 
 struct curriculum {
     struct plugin_instance *instance;
     const tare_curriculum *call;
     const struct dataset *data;
-    tare_rows rows;
-    struct arena own;    /* lives as long as the curriculum: the columns of rows */
-    struct arena *arena; /* of the step */
-    tare_groups *part;   /* [n_parts] the step's collections, in their order */
+    tare_dataset rows;
+    struct row_columns columns;
+    struct arena own;           /* lives as long as the curriculum: the columns of rows */
+    struct arena *arena;        /* of the step */
+    struct group_columns *part; /* [n_parts] the step's collections, in their order */
     int64_t n_parts, part_capacity;
     int64_t *drawn; /* [n_drawn] rows chosen in the step */
     int64_t n_drawn, drawn_capacity;
-    int64_t step, replaces;
+    int64_t step, extra_groups;
 };
 
 /* ---------------------------------------------------------------- life */
@@ -47,45 +48,51 @@ static tare_status show_rows(struct curriculum *c, const struct curriculum_optio
     const struct dataset *d = o->rows;
     uint64_t *uid;
     int32_t *source;
-    double *level, *weight;
+    double *weight;
     TRY(arena_new(&c->own, &uid, d->n, e));
     TRY(arena_new(&c->own, &source, d->n, e));
-    TRY(arena_new(&c->own, &level, d->n, e));
     TRY(arena_new(&c->own, &weight, d->n_sources, e));
     for (int64_t i = 0; i < d->n; i++) {
         uid[i] = d->rows[i].uid;
         source[i] = d->rows[i].source;
-        level[i] = d->rows[i].level;
     }
     for (int64_t s = 0; s < d->n_sources; s++) weight[s] = d->weight ? d->weight[s] : 1;
-    c->rows = (tare_rows){.struct_size = sizeof c->rows,
-                          .n = d->n,
-                          .n_sources = d->n_sources,
-                          .prompts = o->prompts,
-                          .group_size = o->group_size,
-                          .prompt_uid = uid,
-                          .source = source,
-                          .weight = weight,
-                          .level = level};
+    c->rows = (tare_dataset){.struct_size = sizeof c->rows,
+                             .n_rows = d->n,
+                             .n_sources = d->n_sources,
+                             .prompts_per_step = o->prompts,
+                             .group_size = o->group_size,
+                             .prompt_uid = uid,
+                             .source = source,
+                             .source_weight = weight,
+                             .column = c->columns.rows};
+    return TARE_OK;
+}
+
+static tare_status check_weights(const struct plugin *p, const struct dataset *data, struct err *e)
+{
+    if (data->weight && !(p->curriculum->flags & TARE_CURRICULUM_READS_WEIGHTS))
+        FAIL(
+            e, TARE_E_CONFIG,
+            "data.train = %s has weights of files, which curriculum %s does not read; set curriculum.plugin = mix, or remove the weights",
+            data->name, p->desc.name);
     return TARE_OK;
 }
 
 static tare_status open_curriculum(struct curriculum *c, const struct curriculum_options *o, struct err *e)
 {
     struct plugin_env env = o->env;
+    const struct plugin *p;
+    const tare_value *values;
     c->data = o->rows;
+    TRY(plugin_open(o->plugin, TARE_KIND_CURRICULUM, o->search, &p, e));
+    TRY(plugin_params(p, o->settings, &c->own, &values, e));
+    TRY(check_weights(p, c->data, e));
+    TRY(row_columns_read(p, values, c->data, &c->own, &c->columns, e));
     TRY(show_rows(c, o, e));
-    env.rows = &c->rows;
-    TRY(plugin_new(&(struct plugin_wanted){o->plugin, TARE_CURRICULUM, o->search, o->settings, 0, &env}, &c->instance, e));
-    c->call = c->instance->plugin->curriculum;
-    const uint32_t needs = c->instance->plugin->desc.needs;
-    if (needs & ~(uint32_t)KNOWN_NEEDS)
-        FAIL(e, TARE_E_UNSUPPORTED, "curriculum %s: unknown needs 0x%x; update tare", curriculum_name(c), needs);
-    if (c->data->weight && !(needs & TARE_CURRICULUM_WEIGHTS))
-        FAIL(
-            e, TARE_E_CONFIG,
-            "data.train = %s has weights of files, which curriculum %s does not read; set curriculum.plugin = mix, or remove the weights",
-            c->data->name, curriculum_name(c));
+    env.dataset = &c->rows;
+    TRY(plugin_create(p, values, 0, &env, &c->instance, e));
+    c->call = p->curriculum;
     return TARE_OK;
 }
 
@@ -111,7 +118,7 @@ tare_status curriculum_begin(struct curriculum *c, int64_t step, struct arena *a
     if (c->step != step) c->n_drawn = 0;
     c->step = step;
     c->arena = arena;
-    c->n_parts = c->replaces = 0;
+    c->n_parts = c->extra_groups = 0;
     if (step < 1) FAIL(e, TARE_E_STATE, "curriculum %s: invalid step %lld", curriculum_name(c), (long long)step);
     return TARE_OK;
 }
@@ -121,9 +128,9 @@ static tare_status check_next(const struct curriculum *c, int64_t n, const int64
     const int64_t most = n * c->rows.group_size;
     int64_t sum = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (row[i] < 0 || row[i] >= c->rows.n)
+        if (row[i] < 0 || row[i] >= c->rows.n_rows)
             FAIL(e, TARE_E_PLUGIN, "curriculum %s: next, step %lld: choice %lld is row %lld: must be 0 to %lld", curriculum_name(c),
-                 (long long)c->step, (long long)i, (long long)row[i], (long long)c->rows.n - 1);
+                 (long long)c->step, (long long)i, (long long)row[i], (long long)c->rows.n_rows - 1);
         if (rollouts[i] < 1 || rollouts[i] > most - sum)
             FAIL(
                 e, TARE_E_PLUGIN,
@@ -149,9 +156,9 @@ tare_status curriculum_next(struct curriculum *c, const struct curriculum_draw *
         rollouts[i] = c->rows.group_size;
     }
     if (c->call->next) {
+        tare_choice out = {.struct_size = sizeof out, .row = row, .n_rollouts = rollouts};
         plugin_enter(&call);
-        TRY(plugin_leave(&call, c->instance, "next", c->step, c->call->next(c->instance->self, &draw, row, rollouts, &call.error),
-                         e));
+        TRY(plugin_leave(&call, c->instance, "next", c->step, c->call->next(c->instance->self, &draw, &out, &call.error), e));
         TRY(check_next(c, d->n, row, rollouts, e));
     }
     TRY(mem_grow((void **)&c->drawn, &c->drawn_capacity, c->n_drawn + d->n, sizeof *c->drawn, e));
@@ -162,123 +169,134 @@ tare_status curriculum_next(struct curriculum *c, const struct curriculum_draw *
 
 /* ---------------------------------------------------------------- what is kept */
 
-static tare_status show_groups(struct curriculum *c, const struct batch *b, tare_groups *out, struct err *e)
+static tare_status read_groups(const struct curriculum *c, const struct batch *b, struct group_columns *out, struct err *e)
 {
-    int64_t *row, *length;
+    int64_t *row;
     TRY(arena_new(c->arena, &row, b->n_groups + 1, e));
-    TRY(arena_new(c->arena, &length, b->n_rollouts + 1, e));
     for (int64_t m = 0; m < b->n_groups; m++) row[m] = b->row[m] - c->data->rows;
-    for (int64_t i = 0; i < b->n_rollouts; i++) {
-        length[i] = b->token_begin[i + 1] - b->token_begin[i];
+    for (int64_t i = 0; i < b->n_rollouts; i++)
         if (!isfinite(b->reward[i]))
             FAIL(e, TARE_E_NOT_FINITE, "step %lld: the reward of rollout %lld is %g: must be finite", (long long)c->step,
                  (long long)i, b->reward[i]);
-    }
-    *out = (tare_groups){.struct_size = sizeof *out,
-                         .step = c->step,
-                         .n_groups = b->n_groups,
-                         .n_rollouts = b->n_rollouts,
-                         .row = row,
-                         .group_begin = b->group_begin,
-                         .reward = b->reward,
-                         .verdict = b->verdict,
-                         .length = length,
-                         .finish = b->finish};
-    for (int64_t k = 0; k < c->n_parts; k++) out->n_before += c->part[k].n_groups;
+    *out = (struct group_columns){.n_groups = b->n_groups,
+                                  .n_rollouts = b->n_rollouts,
+                                  .n_tokens = b->n_rollouts ? b->token_begin[b->n_rollouts] : 0,
+                                  .row = row,
+                                  .uid = b->prompt_uid,
+                                  .group_begin = b->group_begin,
+                                  .token_begin = b->token_begin,
+                                  .reward = b->reward,
+                                  .verdict = b->verdict,
+                                  .finish = b->finish};
     return TARE_OK;
 }
 
 static tare_status check_keep(const struct curriculum *c, const struct batch *b, const uint8_t *fate, struct err *e)
 {
     for (int64_t i = 0; i < b->n_rollouts; i++)
-        if (fate[i] > TARE_ROLLOUT_COUNTED)
+        if (fate[i] > TARE_FATE_COUNTED)
             FAIL(e, TARE_E_PLUGIN, "curriculum %s: keep, step %lld: rollout %lld has the fate %d: must be 0, 1 or 2",
                  curriculum_name(c), (long long)c->step, (long long)i, fate[i]);
-    if (c->replaces < 0)
+    if (c->extra_groups < 0)
         FAIL(e, TARE_E_PLUGIN, "curriculum %s: keep, step %lld: invalid request for %lld more groups", curriculum_name(c),
-             (long long)c->step, (long long)c->replaces);
+             (long long)c->step, (long long)c->extra_groups);
+    return TARE_OK;
+}
+
+static tare_status call_keep(struct curriculum *c, const struct group_columns *g, uint8_t *fate, struct err *e)
+{
+    struct plugin_call call;
+    tare_kept out = {.struct_size = sizeof out, .fate = fate};
+    tare_batch groups;
+    TRY(group_columns_show(c->instance, &c->columns, g, c->arena, &groups, e));
+    groups.step = c->step;
+    for (int64_t k = 0; k < c->n_parts; k++) groups.n_before += c->part[k].n_groups;
+    plugin_enter(&call);
+    TRY(plugin_leave(&call, c->instance, "keep", c->step, c->call->keep(c->instance->self, &groups, &out, &call.error), e));
+    c->extra_groups = out.extra_groups;
     return TARE_OK;
 }
 
 tare_status curriculum_keep(struct curriculum *c, struct batch *b, struct err *e)
 {
-    struct plugin_call call;
-    tare_groups groups;
+    struct group_columns g;
     uint8_t *fate;
-    c->replaces = 0;
-    TRY(show_groups(c, b, &groups, e));
+    c->extra_groups = 0;
+    TRY(read_groups(c, b, &g, e));
     TRY(arena_new(c->arena, &fate, b->n_rollouts + 1, e));
     if (c->call->keep) {
-        plugin_enter(&call);
-        TRY(plugin_leave(&call, c->instance, "keep", c->step,
-                         c->call->keep(c->instance->self, &groups, fate, &c->replaces, &call.error), e));
+        TRY(call_keep(c, &g, fate, e));
         TRY(check_keep(c, b, fate, e));
     }
-    groups.fate = fate;
+    g.fate = fate;
     TRY(mem_grow((void **)&c->part, &c->part_capacity, c->n_parts + 1, sizeof *c->part, e));
-    c->part[c->n_parts++] = groups;
+    c->part[c->n_parts++] = g;
     b->fate = NULL;
     for (int64_t i = 0; i < b->n_rollouts; i++)
         if (fate[i]) b->fate = fate;
     return TARE_OK;
 }
 
-int64_t curriculum_replaces(const struct curriculum *c)
+int64_t curriculum_extra_groups(const struct curriculum *c)
 {
-    return c->replaces;
+    return c->extra_groups;
 }
 
 /* ---------------------------------------------------------------- state */
 
-/* Joins all groups of the step into one view. */
-static tare_status join_groups(const struct curriculum *c, tare_groups *out, struct err *e)
+/* Allocates MEMBER for n entries, and copies that of every part into it. */
+#define JOIN(OUT, MEMBER, TYPE, N)                                                                                                 \
+    do {                                                                                                                           \
+        TYPE *to;                                                                                                                  \
+        TRY(arena_new(c->arena, &to, (OUT)->N + 1, e));                                                                            \
+        (OUT)->MEMBER = to;                                                                                                        \
+        for (int64_t k = 0; k < c->n_parts; to += c->part[k++].N)                                                                  \
+            memcpy(to, c->part[k].MEMBER, (size_t)c->part[k].N * sizeof *to);                                                      \
+    } while (0)
+
+static tare_status join_begins(const struct curriculum *c, struct group_columns *out, struct err *e)
 {
-    int64_t *row, *begin, *length, m = 0, n = 0;
-    double *reward;
-    int32_t *verdict;
-    uint8_t *finish, *fate;
-    *out = (tare_groups){.struct_size = sizeof *out, .step = c->step};
+    int64_t *group, *token, m = 0, n = 0;
+    TRY(arena_new(c->arena, &group, out->n_groups + 1, e));
+    TRY(arena_new(c->arena, &token, out->n_rollouts + 1, e));
+    for (int64_t k = 0; k < c->n_parts; k++) {
+        const struct group_columns *g = &c->part[k];
+        const int64_t rollouts = n, tokens = token[n];
+        for (int64_t i = 0; i < g->n_groups; i++) group[++m] = rollouts + g->group_begin[i + 1];
+        for (int64_t i = 0; i < g->n_rollouts; i++) token[++n] = tokens + g->token_begin[i + 1];
+    }
+    out->group_begin = group;
+    out->token_begin = token;
+    return TARE_OK;
+}
+
+/* Joins all groups of the step. */
+static tare_status join_groups(const struct curriculum *c, struct group_columns *out, struct err *e)
+{
+    *out = (struct group_columns){0};
     for (int64_t k = 0; k < c->n_parts; k++) {
         out->n_groups += c->part[k].n_groups;
         out->n_rollouts += c->part[k].n_rollouts;
+        out->n_tokens += c->part[k].n_tokens;
     }
-    TRY(arena_new(c->arena, &row, out->n_groups + 1, e));
-    TRY(arena_new(c->arena, &begin, out->n_groups + 1, e));
-    TRY(arena_new(c->arena, &reward, out->n_rollouts + 1, e));
-    TRY(arena_new(c->arena, &verdict, out->n_rollouts + 1, e));
-    TRY(arena_new(c->arena, &length, out->n_rollouts + 1, e));
-    TRY(arena_new(c->arena, &finish, out->n_rollouts + 1, e));
-    TRY(arena_new(c->arena, &fate, out->n_rollouts + 1, e));
-    for (int64_t k = 0; k < c->n_parts; k++) {
-        const tare_groups *g = &c->part[k];
-        for (int64_t i = 0; i < g->n_groups; i++) {
-            row[m] = g->row[i];
-            begin[++m] = n + g->group_begin[i + 1];
-        }
-        const size_t count = (size_t)g->n_rollouts;
-        memcpy(reward + n, g->reward, count * sizeof *reward);
-        memcpy(verdict + n, g->verdict, count * sizeof *verdict);
-        memcpy(length + n, g->length, count * sizeof *length);
-        memcpy(finish + n, g->finish, count);
-        memcpy(fate + n, g->fate, count);
-        n += g->n_rollouts;
-    }
-    out->row = row;
-    out->group_begin = begin;
-    out->reward = reward;
-    out->verdict = verdict;
-    out->length = length;
-    out->finish = finish;
-    out->fate = fate;
-    return TARE_OK;
+    JOIN(out, row, int64_t, n_groups);
+    JOIN(out, uid, uint64_t, n_groups);
+    JOIN(out, reward, double, n_rollouts);
+    JOIN(out, verdict, int32_t, n_rollouts);
+    JOIN(out, finish, uint8_t, n_rollouts);
+    JOIN(out, fate, uint8_t, n_rollouts);
+    return join_begins(c, out, e);
 }
 
 tare_status curriculum_apply(struct curriculum *c, struct err *e)
 {
     struct plugin_call call;
-    tare_groups groups;
+    struct group_columns all;
+    tare_batch groups;
     if (!c->call->apply) return TARE_OK;
-    TRY(join_groups(c, &groups, e));
+    TRY(join_groups(c, &all, e));
+    TRY(group_columns_show(c->instance, &c->columns, &all, c->arena, &groups, e));
+    groups.step = c->step;
     plugin_enter(&call);
     return plugin_leave(&call, c->instance, "apply", c->step, c->call->apply(c->instance->self, &groups, &call.error), e);
 }

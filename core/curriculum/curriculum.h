@@ -29,8 +29,8 @@ struct curriculum_options {
     struct plugin_env env;
 };
 
-/* Errors: those of plugin_open; needs that this program does not know; weights in data.train that
- * the plugin does not read. */
+/* Errors: those of plugin_open; weights in data.train that the plugin does not read; a field
+ * of a row that is no number and that the plugin reads as one ("row.KEY"). */
 tare_status curriculum_open(const struct curriculum_options *o, struct curriculum **out, struct err *e);
 void curriculum_free(struct curriculum *c); /* no-op for NULL */
 const struct plugin *curriculum_plugin(const struct curriculum *c);
@@ -47,7 +47,7 @@ tare_status curriculum_next(struct curriculum *c, const struct curriculum_draw *
 /* Sets b->fate of the groups with verdicts. It stays NULL where all rollouts are kept. */
 tare_status curriculum_keep(struct curriculum *c, struct batch *b, struct err *e);
 /* Returns the number of groups that the last keep wants sampled in addition. */
-int64_t curriculum_replaces(const struct curriculum *c);
+int64_t curriculum_extra_groups(const struct curriculum *c);
 /* Applies the step: the only change of state. */
 tare_status curriculum_apply(struct curriculum *c, struct err *e);
 

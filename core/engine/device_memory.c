@@ -43,7 +43,7 @@ tare_status device_memory_reserve(const struct config *c, const struct kernels *
     in.machine.reserve = in.machine.memory / OUTSIDE;
     snprintf(in.machine.name, sizeof in.machine.name, "%.60s", k->name);
     in.shard = c->dist.shard;
-    TRY(objective_read_needs(c, &in.objective_needs, e));
+    TRY(objective_read_uses(c, &in.objective, e));
     TRY(plan_shape(c, vocab, &in.shape, e));
     TRY(plan_make(&in, &p, e));
     const int64_t bytes = (comm->rank < c->rollout.prompts % comm->size ? p.first : p.last).device;

@@ -21,14 +21,16 @@ static int64_t service_dim(void *ctx)
     return ((const struct embed_service *)ctx)->m->shape.hidden;
 }
 
-static tare_status service_identity(void *ctx, char *text, int64_t capacity)
+static tare_status service_identity(void *ctx, const tare_stream *out, tare_error *error)
 {
     const struct embed_service *s = ctx;
     uint64_t weights;
+    char text[80];
+    (void)error;
     TRY(model_hash(s->m, &weights, NULL));
-    const int n = snprintf(text, (size_t)capacity, "weights %016llx tokenizer %016llx", (unsigned long long)weights,
+    const int n = snprintf(text, sizeof text, "weights %016llx tokenizer %016llx", (unsigned long long)weights,
                            (unsigned long long)tokenizer_hash(s->tokenizer));
-    return n < capacity ? TARE_OK : TARE_E_RANGE;
+    return out->write(out->ctx, text, n);
 }
 
 /* Lays texts [n] out as sequences of one batch; begin [n+1]: their positions. */

@@ -132,7 +132,7 @@ static tare_status check_teacher(const struct engine *g, struct err *e)
 {
     const struct config *c = g->config;
     const struct model_shape *policy = &g->model->shape, *teacher = &g->reference->shape;
-    const bool exact = (c->loss.kl_coef > 0 && c->loss.kl == KL_EXACT) || (objective_needs(g->objective) & TARE_OBJECTIVE_KL);
+    const bool exact = (c->loss.kl_coef > 0 && c->loss.kl == KL_EXACT) || objective_uses(g->objective).kl;
     bool same;
     if (has_our_tokenizer(g, g->reference->folder, &same, e))
         return err_prefix(e, "model.reference = %s differs from the policy in shape, so it needs the policy's tokenizer",

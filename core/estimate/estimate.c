@@ -1,5 +1,6 @@
 #include "estimate/estimate.h"
 
+#include "estimate/fields.h"
 #include "estimate/shown.h"
 #include "estimate/view.h"
 
@@ -14,78 +15,46 @@ struct estimator {
     int64_t n_clusters;           /* K of the codebook; 0: no codebook */
     double *vector;               /* one group's vector: [max(prepare_size, collect_size)] */
     double *prepared, *collected; /* sums over all groups */
-    uint64_t *uid;                /* [n_groups] of the last collect, for apply_records */
+    uint64_t *uid;                /* [n_groups] of the last collect */
     double *record;               /* [n_groups, record_size] */
     int64_t n_groups, uid_capacity, record_capacity;
+    const tare_text *component_name;
     struct estimate_metrics metrics;
-    struct plugin_env env; /* the caller's; calls of the instance go through it */
-    /* the plugin uses tare.logprob/1: collect and record run after the policy step */
-    bool late;
-    const tare_logprob_v1 *logprob; /* the engine's; calls of the plugin go through it */
-    tare_logprob_v1 own_logprob;
+    struct plugin_env env;
+    bool late;      /* the plugin wants updated_logprob: collect and record run after the policy step */
+    float *updated; /* [T] of the shown rollouts */
+    int64_t updated_capacity;
     struct shown shown; /* the plugin's view of the last batch */
-    struct columns columns;
     bool ran;
-    tare_batch batch;    /* of the last run, for a late collect */
-    tare_batch *dropped; /* [n_dropped] groups dropped from the step */
+    tare_batch batch;           /* of the last run, for a late collect */
+    const int64_t *token_begin; /* of the whole batch of the last run */
+    tare_batch *dropped;        /* [n_dropped] groups dropped from the step */
     int64_t n_dropped, dropped_capacity;
 };
 
-/* ---------------------------------------------------------------- services for the plugin */
-
-static void pass_metric(void *ctx, const char *name, double value)
-{
-    const struct plugin_env *env = &((const struct estimator *)ctx)->env;
-    if (env->metric) env->metric(env->ctx, name, value);
-}
-
-static int32_t pass_cancelled(void *ctx)
-{
-    const struct plugin_env *env = &((const struct estimator *)ctx)->env;
-    return env->cancelled ? env->cancelled(env->ctx) : 0;
-}
-
-/* Maps a rollout's index, as the plugin counts those it was shown, to the batch's. */
-static tare_status pass_logprob(void *ctx, int64_t rollout, float *out, tare_error *error)
-{
-    const struct estimator *est = ctx;
-    if (est->shown.rollout && rollout >= 0 && rollout < est->shown.batch.n_rollouts) rollout = est->shown.rollout[rollout];
-    return est->logprob->logprob(est->logprob->ctx, rollout, out, error);
-}
-
-static const void *pass_extension(void *ctx, const char *id)
-{
-    struct estimator *est = ctx;
-    const void *got = est->env.extension ? est->env.extension(est->env.ctx, id) : NULL;
-    if (!got || strcmp(id, "tare.logprob/1")) return got;
-    est->late = true;
-    est->logprob = got;
-    est->own_logprob = (tare_logprob_v1){.struct_size = sizeof est->own_logprob, .ctx = est, .logprob = pass_logprob};
-    return &est->own_logprob;
-}
-
 /* ---------------------------------------------------------------- life */
 
-uint32_t estimate_needs(const struct estimator *est)
+bool estimate_wants(const struct estimator *est, enum column_id column)
 {
-    return est->instance->plugin->desc.needs | (est->columns.n ? TARE_NEED_ROW : 0);
+    return plugin_wants(est->instance, column);
 }
 
 tare_status estimate_check_row(const struct estimator *est, tare_text row, const char *where, uint64_t *seen, struct err *e)
 {
-    double number[COLUMNS_MOST];
-    TRY(columns_read(&est->columns, row, where, number, e));
-    for (int64_t k = 0; k < est->columns.n; k++)
-        if (!isnan(number[k])) *seen |= UINT64_C(1) << k;
+    double number[TARE_LIMIT_WANTS];
+    TRY(fields_read(est->instance, row, where, number, e));
+    for (uint32_t w = 0; w < est->instance->plugin->desc.n_wants; w++)
+        if (!isnan(number[w])) *seen |= UINT64_C(1) << w;
     return TARE_OK;
 }
 
 tare_status estimate_check_seen(const struct estimator *est, uint64_t seen, const char *data, struct err *e)
 {
-    for (int64_t k = 0; k < est->columns.n; k++)
-        if (!(seen >> k & 1))
+    const struct plugin *p = est->instance->plugin;
+    for (uint32_t w = 0; w < p->desc.n_wants; w++)
+        if (field_of(est->instance, w) && !(p->wants[w].flags & TARE_WANT_OPTIONAL) && !(seen >> w & 1))
             FAIL(e, TARE_E_INVALID, "%s: no row has a number in the field \"%s\", which estimator %s reads; check its spelling",
-                 data, est->columns.name[k], est->instance->plugin->desc.name);
+                 data, field_of(est->instance, w), p->desc.name);
     return TARE_OK;
 }
 
@@ -108,6 +77,7 @@ void estimate_free(struct estimator *est)
     mem_free(est->collected);
     mem_free(est->uid);
     mem_free(est->record);
+    mem_free(est->updated);
     mem_free(est->dropped);
     mem_free(est);
 }
@@ -119,29 +89,17 @@ void estimate_free_at(struct estimator **p)
 
 static tare_status open_estimator(struct estimator *est, const struct estimate_options *o, struct err *e)
 {
-    struct plugin_call c;
     est->env = o->env;
     est->n_clusters = o->n_clusters;
-    const struct plugin_env env = {
-        .seed = o->env.seed, .ctx = est, .metric = pass_metric, .cancelled = pass_cancelled, .extension = pass_extension};
-    TRY(plugin_new(&(struct plugin_wanted){o->plugin, TARE_ESTIMATOR, o->search, o->settings, o->n_clusters, &env}, &est->instance,
-                   e));
-    const struct plugin *p = est->instance->plugin;
-    est->call = p->estimator;
-    TRY(estimate_check_needs(p, e));
-    TRY(columns_open(est->instance, &est->columns, e));
-    plugin_enter(&c);
-    if (est->call->prepare_size) est->prepare_size = est->call->prepare_size(est->instance->self);
-    if (est->call->collect_size) est->collect_size = est->call->collect_size(est->instance->self);
-    if (est->call->record_size) est->record_size = est->call->record_size(est->instance->self);
-    plugin_leave(&c, est->instance, "prepare_size", -1, TARE_OK, NULL);
-    const int64_t most = 1 << 30;
-    if (est->prepare_size < 0 || est->prepare_size > most || est->collect_size < 0 || est->collect_size > most)
-        FAIL(e, TARE_E_PLUGIN, "estimator %s: invalid sizes of its sums: %lld and %lld numbers", p->desc.name,
-             (long long)est->prepare_size, (long long)est->collect_size);
-    if (est->record_size < 0 || est->record_size > 1 << 20)
-        FAIL(e, TARE_E_PLUGIN, "estimator %s: invalid size of its records: %lld numbers", p->desc.name,
-             (long long)est->record_size);
+    est->component_name = o->component_name;
+    TRY(plugin_new(&(struct plugin_wanted){o->plugin, TARE_KIND_ESTIMATOR, o->search, o->settings, o->n_clusters, &est->env},
+                   &est->instance, e));
+    est->call = est->instance->plugin->estimator;
+    est->late = plugin_wants(est->instance, COLUMN_UPDATED_LOGPROB);
+    const tare_sizes *sizes = &est->instance->sizes;
+    est->prepare_size = sizes->prepare;
+    est->collect_size = sizes->collect;
+    est->record_size = sizes->record;
     const int64_t larger = est->prepare_size > est->collect_size ? est->prepare_size : est->collect_size;
     TRY(mem_new(larger * 8 + 8, (void **)&est->vector, e));
     TRY(mem_new(est->prepare_size * 8 + 8, (void **)&est->prepared, e));
@@ -192,7 +150,7 @@ static tare_status add_groups(struct estimator *est, const tare_batch *batch, co
     return TARE_OK;
 }
 
-/* Appends a record of each group, identified by its prompt. */
+/* Appends each group's prompt and record. */
 static tare_status add_records(struct estimator *est, const tare_batch *batch, struct err *e)
 {
     const int64_t size = est->record_size, first = est->n_groups, n = first + batch->n_groups;
@@ -203,6 +161,7 @@ static tare_status add_records(struct estimator *est, const tare_batch *batch, s
     for (int64_t m = 0; m < batch->n_groups; m++) {
         double *record = est->record + (first + m) * size;
         est->uid[first + m] = batch->prompt_uid[m];
+        if (!est->call->record) continue;
         plugin_enter(&c);
         TRY(plugin_leave(&c, est->instance, "record", batch->step,
                          est->call->record(est->instance->self, batch, m, record, &c.error), e));
@@ -218,7 +177,7 @@ static tare_status add_records(struct estimator *est, const tare_batch *batch, s
 static tare_status collect_part(struct estimator *est, const tare_batch *batch, const struct sums *sums, struct err *e)
 {
     if (sums->of) TRY(add_groups(est, batch, sums, e));
-    return est->call->record ? add_records(est, batch, e) : TARE_OK;
+    return add_records(est, batch, e);
 }
 
 /* Fills the arguments of apply. */
@@ -279,7 +238,7 @@ static tare_status new_outputs(const struct estimator *est, struct batch *b, str
     TRY(guarded_buffer(a, b->n_groups, 8, (double)NAN, (void **)&out->baseline, e));
     TRY(guarded_buffer(a, b->n_groups, 8, (double)NAN, (void **)&out->scale, e));
     TRY(guarded_buffer(a, b->n_groups, 8, (double)NAN, (void **)&out->confidence, e));
-    if (estimate_needs(est) & TARE_GIVES_TOKENS)
+    if (est->call->flags & TARE_ESTIMATOR_GIVES_TOKENS)
         TRY(guarded_buffer(a, b->n_tokens, 4, (double)NAN, (void **)&out->token_advantage, e));
     b->advantage = out->advantage;
     b->rollout_weight = out->rollout_weight;
@@ -290,7 +249,8 @@ static tare_status new_outputs(const struct estimator *est, struct batch *b, str
     return TARE_OK;
 }
 
-static tare_status check_rollout(const struct batch *b, int64_t m, int64_t i, const char *who, struct err *e)
+static tare_status check_rollout(const tare_batch *view, const struct batch *b, int64_t m, int64_t i, const char *who,
+                                 struct err *e)
 {
     const long long r = i - b->group_begin[m];
     if (!isfinite(b->advantage[i]))
@@ -301,14 +261,14 @@ static tare_status check_rollout(const struct batch *b, int64_t m, int64_t i, co
              (long long)m, r, b->rollout_weight[i]);
     if (!b->token_advantage) return TARE_OK;
     for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++)
-        if (!isfinite(b->token_advantage[t]))
+        if (view->sampled[t] && !isfinite(b->token_advantage[t]))
             FAIL(e, TARE_E_NOT_FINITE,
                  "%s: the advantage of group %lld, rollout %lld, token %lld is %g: must be written and finite", who, (long long)m,
                  r, (long long)(t - b->token_begin[i]), (double)b->token_advantage[t]);
     return TARE_OK;
 }
 
-static tare_status check_outputs(const struct estimator *est, const struct batch *b, struct err *e)
+static tare_status check_outputs(const struct estimator *est, const tare_batch *view, const struct batch *b, struct err *e)
 {
     char who[128];
     snprintf(who, sizeof who, "estimator %s: compute, step %lld", est->instance->plugin->desc.name, (long long)b->step);
@@ -317,18 +277,28 @@ static tare_status check_outputs(const struct estimator *est, const struct batch
         !guards_intact(b->confidence, b->n_groups, 8) || !guards_intact(b->token_advantage, b->n_tokens, 4))
         FAIL(e, TARE_E_PLUGIN, "%s: it wrote outside of its output buffers", who);
     for (int64_t m = 0; m < b->n_groups; m++) {
-        if (!isfinite(b->baseline[m]))
-            FAIL(e, TARE_E_NOT_FINITE, "%s: the baseline of group %lld is %g: must be written and finite", who, (long long)m,
+        if (isinf(b->baseline[m]))
+            FAIL(e, TARE_E_NOT_FINITE, "%s: the baseline of group %lld is %g: must be finite, or NaN for none", who, (long long)m,
                  b->baseline[m]);
         if (isinf(b->scale[m]) || b->scale[m] < 0)
             FAIL(e, TARE_E_NOT_FINITE, "%s: the scale of group %lld is %g: must be finite, or NaN for none", who, (long long)m,
                  b->scale[m]);
-        if (!(b->confidence[m] >= 0 && b->confidence[m] <= 1))
-            FAIL(e, TARE_E_NOT_FINITE, "%s: the confidence of group %lld is %g: must be written and in [0, 1]", who, (long long)m,
-                 b->confidence[m]);
-        for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) TRY(check_rollout(b, m, i, who, e));
+        if (b->confidence[m] < 0 || b->confidence[m] > 1)
+            FAIL(e, TARE_E_NOT_FINITE, "%s: the confidence of group %lld is %g: must be in [0, 1], or NaN for none", who,
+                 (long long)m, b->confidence[m]);
+        for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) TRY(check_rollout(view, b, m, i, who, e));
     }
     return TARE_OK;
+}
+
+/* Sets the outputs that the plugin need not write: no confidence is 0, and context tokens have no
+ * advantage. */
+static void clear_absent(const tare_batch *view, struct batch *b)
+{
+    for (int64_t m = 0; m < b->n_groups; m++)
+        if (isnan(b->confidence[m])) b->confidence[m] = 0;
+    for (int64_t t = 0; b->token_advantage && t < b->n_tokens; t++)
+        if (!view->sampled[t]) b->token_advantage[t] = 0;
 }
 
 /* ---------------------------------------------------------------- metrics */
@@ -351,7 +321,7 @@ static void group_signal(const struct batch *b, int64_t m, double out[SIGNAL])
     out[3] = largest;
 }
 
-static void measure_groups(struct estimator *est, const struct batch *b, int64_t refill)
+static void measure_groups(struct estimator *est, const struct batch *b, int64_t extra)
 {
     double sum[SIGNAL] = {0};
     for (int64_t m = 0; m < b->n_groups; m++) {
@@ -365,13 +335,13 @@ static void measure_groups(struct estimator *est, const struct batch *b, int64_t
                                              .nonzero_advantage_ratio = sum[1] / groups,
                                              .confidence_mean = sum[2] / groups,
                                              .advantage_max = sum[3],
-                                             .refill_groups = refill};
+                                             .extra_groups = extra};
     const struct plugin_env *env = &est->env;
     if (!env->metric) return;
-    env->metric(env->ctx, "estimator/effective_signal_ratio", est->metrics.effective_signal_ratio);
-    env->metric(env->ctx, "estimator/nonzero_advantage_ratio", est->metrics.nonzero_advantage_ratio);
-    env->metric(env->ctx, "estimator/confidence_mean", est->metrics.confidence_mean);
-    env->metric(env->ctx, "estimator/advantage_max", est->metrics.advantage_max);
+    env->metric(env->ctx, "estimator/effective_signal_ratio", est->metrics.effective_signal_ratio, TARE_METRIC_LAST);
+    env->metric(env->ctx, "estimator/nonzero_advantage_ratio", est->metrics.nonzero_advantage_ratio, TARE_METRIC_LAST);
+    env->metric(env->ctx, "estimator/confidence_mean", est->metrics.confidence_mean, TARE_METRIC_LAST);
+    env->metric(env->ctx, "estimator/advantage_max", est->metrics.advantage_max, TARE_METRIC_LAST);
 }
 
 /* ---------------------------------------------------------------- a step */
@@ -397,7 +367,7 @@ tare_status estimate_drop(struct estimator *est, const struct batch *groups, str
     struct shown shown;
     TRY(mem_grow((void **)&est->dropped, &est->dropped_capacity, est->n_dropped + 1, sizeof *est->dropped, e));
     TRY(shown_of(groups, arena, &shown, e));
-    TRY(estimate_view(est->instance->plugin, &est->columns, &shown.batch, arena, &est->dropped[est->n_dropped], e));
+    TRY(estimate_view(est->instance, &shown.batch, est->component_name, arena, &est->dropped[est->n_dropped], e));
     est->n_dropped++;
     return TARE_OK;
 }
@@ -411,41 +381,71 @@ tare_status estimate_run(struct estimator *est, struct batch *whole, struct aren
     est->ran = false;
     TRY(check_clusters(est, whole, e));
     TRY(shown_of(whole, arena, &est->shown, e));
-    TRY(estimate_view(est->instance->plugin, &est->columns, b, arena, &batch, e));
+    TRY(estimate_view(est->instance, b, est->component_name, arena, &batch, e));
     TRY(new_outputs(est, b, arena, &out, e));
     TRY(prepare_all(est, &batch, e));
     plugin_enter(&c);
     TRY(plugin_leave(&c, est->instance, "compute", b->step,
                      est->call->compute(est->instance->self, &batch, est->prepared, &out, &c.error), e));
-    TRY(check_outputs(est, b, e));
-    if (out.refill_groups < 0)
+    TRY(check_outputs(est, &batch, b, e));
+    clear_absent(&batch, b);
+    if (out.extra_groups < 0)
         FAIL(e, TARE_E_PLUGIN, "estimator %s: invalid request for %lld more groups", est->instance->plugin->desc.name,
-             (long long)out.refill_groups);
+             (long long)out.extra_groups);
     if (!est->late) TRY(collect_all(est, &batch, e));
     est->batch = batch;
-    measure_groups(est, b, out.refill_groups);
+    est->token_begin = whole->token_begin;
+    measure_groups(est, b, out.extra_groups);
     TRY(shown_spread(&est->shown, whole, arena, e));
     est->ran = true;
     return TARE_OK;
 }
 
-tare_status estimate_apply(struct estimator *est, int64_t step, struct err *e)
+/* Selects the logprobs of the rollouts that the plugin was shown. whole: of the whole batch. */
+static tare_status shown_logprobs(struct estimator *est, const float *whole, const float **out, struct err *e)
+{
+    const struct shown *s = &est->shown;
+    *out = whole;
+    if (!whole || !s->rollout) return TARE_OK;
+    TRY(mem_grow((void **)&est->updated, &est->updated_capacity, s->batch.n_tokens + 1, sizeof *est->updated, e));
+    for (int64_t i = 0; i < s->batch.n_rollouts; i++) {
+        const int64_t first = s->batch.token_begin[i], n = s->batch.token_begin[i + 1] - first;
+        if (n) memcpy(est->updated + first, whole + est->token_begin[s->rollout[i]], (size_t)n * sizeof *whole);
+    }
+    *out = est->updated;
+    return TARE_OK;
+}
+
+static tare_status collect_late(struct estimator *est, const float *updated_logprob, struct err *e)
+{
+    tare_column column[TARE_LIMIT_WANTS];
+    tare_batch batch = est->batch;
+    const float *logprob;
+    TRY(shown_logprobs(est, updated_logprob, &logprob, e));
+    TRY(view_updated(est->instance, &est->batch, logprob, column, e));
+    batch.column = column;
+    return collect_all(est, &batch, e);
+}
+
+tare_status estimate_apply(struct estimator *est, const struct estimate_update *u, struct err *e)
 {
     struct plugin_call c;
     if (!est->ran)
         FAIL(e, TARE_E_STATE, "estimator %s: apply, step %lld: missing call of estimate_run", est->instance->plugin->desc.name,
-             (long long)step);
+             (long long)u->step);
     est->ran = false;
-    if (est->late) TRY(collect_all(est, &est->batch, e));
-    if (est->call->apply_records) {
-        plugin_enter(&c);
-        return plugin_leave(
-            &c, est->instance, "apply", step,
-            est->call->apply_records(est->instance->self, step, est->collected, est->uid, est->record, est->n_groups, &c.error), e);
-    }
+    if (est->late) TRY(collect_late(est, u->logprob, e));
     if (!est->call->apply) return TARE_OK;
+    const tare_update update = {.struct_size = sizeof update,
+                                .step = u->step,
+                                .updates = u->updates,
+                                .skipped = u->skipped,
+                                .collected = est->collected,
+                                .n_groups = est->n_groups,
+                                .prompt_uid = est->uid,
+                                .record = est->record};
     plugin_enter(&c);
-    return plugin_leave(&c, est->instance, "apply", step, est->call->apply(est->instance->self, step, est->collected, &c.error), e);
+    return plugin_leave(&c, est->instance, "apply", u->step, est->call->apply(est->instance->self, &update, &c.error), e);
 }
 
 tare_status estimate_save(const struct estimator *est, struct str *out, struct err *e)
@@ -461,10 +461,5 @@ tare_status estimate_load(struct estimator *est, const void *data, int64_t n, co
 
 tare_status estimate_describe(const struct estimator *est, struct str *out, struct err *e)
 {
-    struct plugin_call c;
-    struct plugin_stream s = {.out = out};
-    const tare_stream stream = plugin_stream(&s);
-    if (!est->call->describe) return str_add(out, "{}", -1, e);
-    plugin_enter(&c);
-    return plugin_leave(&c, est->instance, "describe", -1, est->call->describe(est->instance->self, &stream, &c.error), e);
+    return plugin_describe_state(est->instance, out, e);
 }

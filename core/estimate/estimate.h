@@ -4,7 +4,7 @@
  *   TRY(estimate_open(&options, &est, e));
  *   each step:  TRY(estimate_run(est, batch, arena, e));
  *               ...update the policy...
- *               TRY(estimate_apply(est, step, e));
+ *               TRY(estimate_apply(est, &update, e));
  *
  * prepare and collect are called once for each group; the groups' vectors are added in global
  * prompt order, in double. On several ranks each rank has the whole batch (dist/deal.h) and
@@ -19,7 +19,7 @@
  * in the sums and records, after the remaining groups and in the order in which they were dropped:
  * the statistics of a prompt do not depend on whether the policy learns from it.
  *
- * A plugin that uses the extension tare.logprob/1 collects in estimate_apply, so the batch's arrays
+ * A plugin that wants the column updated_logprob collects in estimate_apply, so the batch's arrays
  * must live until then. It is not shown the dropped groups, whose new logprobs are not computed. */
 #ifndef TARE_CORE_ESTIMATE_ESTIMATE_H
 #define TARE_CORE_ESTIMATE_ESTIMATE_H
@@ -35,6 +35,8 @@ struct estimate_options {
     const struct plugin_search *search;  /* or NULL */
     const struct config_param *settings; /* config.params, or NULL */
     int64_t n_clusters;                  /* K of the run's codebook; 0: no codebook */
+    /* [n_components] of the batches; lives as long as the estimator. NULL: unknown. */
+    const tare_text *component_name;
     /* env.metric gets the metrics below and the plugin's own */
     struct plugin_env env;
 };
@@ -48,20 +50,21 @@ struct estimate_metrics {
     double nonzero_advantage_ratio;
     double confidence_mean; /* estimator/confidence_mean */
     double advantage_max;   /* estimator/advantage_max: largest |A| */
-    int64_t refill_groups;  /* number of groups that the plugin wants sampled in addition */
+    int64_t extra_groups;   /* number of groups that the plugin wants sampled in addition */
 };
 
 tare_status estimate_open(const struct estimate_options *o, struct estimator **out, struct err *e);
 void estimate_free(struct estimator *est); /* no-op for NULL */
 void estimate_free_at(struct estimator **est);
-/* Returns TARE_NEED_... and TARE_GIVES_TOKENS: the columns of the batch that estimate_run needs. */
-uint32_t estimate_needs(const struct estimator *est);
+/* True if the estimator wants a column with its parameters. */
+bool estimate_wants(const struct estimator *est, enum column_id column);
 const struct plugin *estimate_plugin(const struct estimator *est);
 /* Checks a row (the text of a JSON object). Refuses one in which a field that the estimator reads
  * as a number is something else. where: "file:line". seen: 0 before the first row; collects the
  * fields that some row has. */
 tare_status estimate_check_row(const struct estimator *est, tare_text row, const char *where, uint64_t *seen, struct err *e);
-/* Refuses, after the last row, a field that no row has. data: the data set's name for messages. */
+/* Refuses, after the last row, a required field that no row has. data: the data set's name for
+ * messages. */
 tare_status estimate_check_seen(const struct estimator *est, uint64_t seen, const char *data, struct err *e);
 
 /* Fills advantage, rollout_weight, baseline, scale, confidence and token_advantage (NULL where the
@@ -75,9 +78,13 @@ void estimate_begin(struct estimator *est);
 /* Drops these groups from the step, before its next estimate_run. */
 tare_status estimate_drop(struct estimator *est, const struct batch *groups, struct arena *arena, struct err *e);
 const struct estimate_metrics *estimate_metrics(const struct estimator *est);
+struct estimate_update {
+    int64_t step, updates, skipped; /* as in tare_update */
+    const float *logprob;           /* [T] updated_logprob of the batch of estimate_run; NULL: none */
+};
 /* Applies the step after the policy step: the only change of state. TARE_E_STATE when estimate_run
  * did not come before. */
-tare_status estimate_apply(struct estimator *est, int64_t step, struct err *e);
+tare_status estimate_apply(struct estimator *est, const struct estimate_update *u, struct err *e);
 
 /* Save and load the plugin's state, framed (plugin.h): for checkpoints, and before a step for a
  * replay. Between run and apply the state is the one before the step. */
@@ -97,7 +104,7 @@ tare_status estimate_parse(const json_t *object, const char *where, struct arena
 /* Writes the step's outcome and the current state as one JSON line:
  * {"advantages":[[...]],"baseline":[...],"scale":[...], "confidence":[...],"state":{...}}. scale is
  * 1 for an estimator without a scale. Optional members: "rollout_weight", "token_advantages",
- * "refill_groups". */
+ * "extra_groups". */
 tare_status estimate_print(const struct estimator *est, const struct batch *b, struct str *out, struct err *e);
 
 #endif

@@ -152,7 +152,7 @@ static tare_status fill_group(const json_t *group, const char *where, size_t m, 
         const int64_t at = first + (int64_t)i;
         TRY(parse_number(json_array_get(rewards, i), "a reward", place, i, &b->reward[at], e));
         b->token_begin[at + 1] = b->token_begin[at] + (lengths ? json_integer_value(json_array_get(lengths, i)) : 1);
-        b->verdict[at] = b->reward[at] > 0 ? TARE_CORRECT : TARE_WRONG;
+        b->verdict[at] = b->reward[at] > 0 ? TARE_VERDICT_CORRECT : TARE_VERDICT_WRONG;
         if (b->component && !components)
             FAIL(e, TARE_E_SHAPE, "%s: group %zu: missing \"components\", which other groups have", where, m);
         for (int64_t c = 0; c < b->n_components; c++)

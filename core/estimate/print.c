@@ -53,8 +53,8 @@ tare_status estimate_print(const struct estimator *est, const struct batch *b, s
     TRY(add_groups(out, "advantages", b, b->advantage, e));
     if (b->token_advantage) TRY(add_tokens(out, b, e));
     if (weighted) TRY(add_groups(out, "rollout_weight", b, b->rollout_weight, e));
-    if (estimate_metrics(est)->refill_groups)
-        TRY(str_addf(out, e, "\"refill_groups\":%lld,", (long long)estimate_metrics(est)->refill_groups));
+    if (estimate_metrics(est)->extra_groups)
+        TRY(str_addf(out, e, "\"extra_groups\":%lld,", (long long)estimate_metrics(est)->extra_groups));
     TRY(str_add(out, "\"baseline\":", -1, e));
     TRY(add_list(out, b->baseline, b->n_groups, e));
     TRY(str_add(out, ",\"scale\":[", -1, e));

@@ -5,17 +5,16 @@
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
-#include <tare/curriculum.h>
-#include <tare/verifier.h>
+#include <tare/batch.h>
 
 static bool is_unjudged(int32_t code)
 {
-    return code == TARE_TIMED_OUT || code == TARE_CRASHED;
+    return code == TARE_VERDICT_TIMED_OUT || code == TARE_VERDICT_CRASHED;
 }
 
 static bool is_shown(const struct batch *b, int64_t i)
 {
-    if (b->fate && b->fate[i] == TARE_ROLLOUT_LEFT_OUT) return false;
+    if (b->fate && b->fate[i] == TARE_FATE_LEFT_OUT) return false;
     if (b->verdict && is_unjudged(b->verdict[i])) return false;
     if (b->component_verdict)
         for (int64_t c = 0; c < b->n_components; c++)
@@ -62,7 +61,7 @@ static void index_of(const double *from, const int64_t *at, int64_t n, double *t
 static void weigh_counted(struct batch *whole)
 {
     for (int64_t i = 0; whole->fate && i < whole->n_rollouts; i++)
-        if (whole->fate[i] == TARE_ROLLOUT_COUNTED) whole->rollout_weight[i] = 0;
+        if (whole->fate[i] == TARE_FATE_COUNTED) whole->rollout_weight[i] = 0;
 }
 
 static tare_status spread_column(const struct shown *j, struct batch *whole, struct arena *a, struct err *e)

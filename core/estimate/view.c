@@ -1,43 +1,13 @@
 #include "estimate/view.h"
 
+#include "estimate/fields.h"
+
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
-/* Optional columns: X(need, column of the batch, member of tare_batch, name in messages). */
-#define ON_DEMAND(X)                                                                                                               \
-    X(ENTROPY, entropy, token_entropy, "the tokens' entropy")                                                                      \
-    X(LOGPROB, logprob, token_logprob, "the tokens' logprobs")                                                                     \
-    X(REF_LOGPROB, ref_logprob, token_ref_logprob, "the reference policy's logprobs")                                              \
-    X(COMPONENTS, component, component, "the reward's components")                                                                 \
-    X(FINISH, finish, finish, "how the completions ended (finish)")                                                                \
-    X(ROW, row_json, row, "the data set's rows")                                                                                   \
-    X(COMPLETION, completion, completion, "the completions' texts")                                                                \
-    X(TOKEN_ID, ids, token_id, "the completions' token ids")                                                                       \
-    X(VERDICTS, component_verdict, component_verdict, "each verifier's verdicts")                                                  \
-    X(POLICY_VERSION, policy_version, policy_version, "the policy's version")                                                      \
-    X(SEGMENTS, segment, segment, "the segments of a verifier")                                                                    \
-    X(SEGMENTS, segment_reward, segment_reward, "the rewards of a verifier's segments")
-
-#define BIT(NEED, FROM, TO, WHAT) | TARE_NEED_##NEED
-enum { KNOWN_NEEDS = (TARE_NEED_CLUSTER | TARE_NEED_OFF_POLICY | TARE_GIVES_TOKENS | TARE_WANTS_LOGPROB) ON_DEMAND(BIT) };
-
-tare_status estimate_check_needs(const struct plugin *p, struct err *e)
+static tare_status check_rewards(const struct batch *b, struct err *e)
 {
-    if (p->desc.needs & ~(uint32_t)KNOWN_NEEDS)
-        FAIL(e, TARE_E_UNSUPPORTED, "estimator %s: unknown needs 0x%x; update tare", p->desc.name, p->desc.needs);
-    return TARE_OK;
-}
-
-static tare_status check_columns(const struct plugin *p, const struct columns *c, const struct batch *b, struct err *e)
-{
-#define MISSING(NEED, FROM, TO, WHAT)                                                                                              \
-    if ((p->desc.needs & TARE_NEED_##NEED) && !b->FROM)                                                                            \
-        FAIL(e, TARE_E_SHAPE, "estimator %s needs " WHAT ", but the batch has none", p->desc.name);
-    ON_DEMAND(MISSING)
-    if (c->n && !b->row_json)
-        FAIL(
-            e, TARE_E_SHAPE,
-            "estimator %s reads \"%s\" of the data set's rows, but the batch has no rows; give each group its row: \"row\":{\"%s\":1}",
-            p->desc.name, c->name[0], c->name[0]);
     for (int64_t m = 0; m < b->n_groups; m++)
         for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++)
             if (!isfinite(b->reward[i]))
@@ -46,36 +16,152 @@ static tare_status check_columns(const struct plugin *p, const struct columns *c
     return TARE_OK;
 }
 
-tare_status estimate_view(const struct plugin *p, const struct columns *c, const struct batch *b, struct arena *a, tare_batch *out,
-                          struct err *e)
+/* Allocates n entries of `size` bytes, all equal to *value. */
+static tare_status filled(struct arena *a, int64_t n, int64_t size, const void *value, const void **out, struct err *e)
 {
-    const uint32_t needs = p->desc.needs;
-    TRY(check_columns(p, c, b, e));
+    char *p;
+    TRY(arena_push_raw(a, n * size + 8, (void **)&p, e));
+    for (int64_t k = 0; k < n; k++) memcpy(p + k * size, value, (size_t)size);
+    *out = p;
+    return TARE_OK;
+}
+
+static tare_status find_column(const struct batch *b, enum column_id id, const tare_text *names, struct arena *a,
+                               struct plugin_column *out, struct err *e)
+{
+    const int64_t M = b->n_groups, N = b->n_rollouts, T = b->n_tokens, C = b->n_components;
+    *out = (struct plugin_column){NULL, 0, 1, "which the batch does not have"};
+#define IS(DATA, COUNT, WIDTH) (out->data = (DATA), out->n = (COUNT), out->width = (WIDTH), TARE_OK)
+/* Equal for all rollouts while each of them is a single turn. */
+#define CONSTANT(TYPE, N, VALUE) (out->n = (N), filled(a, N, sizeof(TYPE), &(const TYPE){VALUE}, &out->data, e))
+    switch (id) {
+    case COLUMN_COMPONENT_NAME:
+        return IS(names, 1, C);
+    case COLUMN_CLUSTER:
+        return IS(b->cluster, M, 1);
+    case COLUMN_ROW_JSON:
+        return IS(b->row_json, M, 1);
+    case COLUMN_COMPONENT:
+        return IS(b->component, N, C);
+    case COLUMN_COMPONENT_VERDICT:
+        return IS(b->component_verdict, N, C);
+    case COLUMN_VERDICT:
+        return IS(b->verdict, N, 1);
+    case COLUMN_FINISH:
+        return IS(b->finish, N, 1);
+    case COLUMN_COMPLETION:
+        return IS(b->completion, N, 1);
+    case COLUMN_OFF_POLICY:
+        /* a batch without that column has samples only */
+        return b->off_policy ? IS(b->off_policy, N, 1) : CONSTANT(uint8_t, N, 0);
+    case COLUMN_POLICY_VERSION:
+        return IS(b->policy_version, N, 1);
+    case COLUMN_TURN_REWARD:
+        return IS(b->reward, N, 1);
+    case COLUMN_TURN_STATE:
+        return CONSTANT(int64_t, N, -1);
+    case COLUMN_TURN_FINISH:
+        return IS(b->finish, N, 1);
+    case COLUMN_TURN_CALLS:
+    case COLUMN_TURN_UNPARSED:
+        return CONSTANT(int32_t, N, 0);
+    case COLUMN_TOKEN:
+        return IS(b->ids, T, 1);
+    case COLUMN_LOGPROB:
+        return IS(b->logprob, T, 1);
+    case COLUMN_ENTROPY:
+        return IS(b->entropy, T, 1);
+    case COLUMN_REF_LOGPROB:
+        return IS(b->ref_logprob, T, 1);
+    case COLUMN_SEGMENT:
+        return IS(b->segment, T, 1);
+    case COLUMN_SEGMENT_REWARD:
+        return IS(b->segment_reward, T, 1);
+    default: /* absent here, or of another kind of plugin */
+        return TARE_OK;
+    }
+#undef IS
+#undef CONSTANT
+}
+
+/* Reads the fields of the groups' rows. number: [n_wants, M], in the arena. */
+static tare_status read_rows(const struct plugin_instance *i, const struct batch *b, struct arena *a, double **number,
+                             struct err *e)
+{
+    const int64_t M = b->n_groups, n = i->plugin->desc.n_wants;
+    double one[TARE_LIMIT_WANTS];
+    char where[96];
+    *number = NULL;
+    if (!b->row_json || !plugin_wants(i, COLUMN_ROW_FIELD)) return TARE_OK;
+    TRY(arena_new(a, number, n * M + 1, e));
+    for (int64_t m = 0; m < M; m++) {
+        snprintf(where, sizeof where, "step %lld: the row of group %lld", (long long)b->step, (long long)m);
+        TRY(fields_read(i, b->row_json[m], where, one, e));
+        for (int64_t w = 0; w < n; w++) (*number)[w * M + m] = one[w];
+    }
+    return TARE_OK;
+}
+
+static tare_status add_columns(const struct plugin_instance *i, const struct batch *b, const tare_text *names, struct arena *a,
+                               const tare_column **out, struct err *e)
+{
+    tare_column *column;
+    double *number;
+    char missing[160];
+    TRY(arena_new(a, &column, i->plugin->desc.n_wants + 1, e));
+    TRY(read_rows(i, b, a, &number, e));
+    for (uint32_t w = 0; w < i->plugin->desc.n_wants; w++) {
+        const enum column_id id = (enum column_id)i->plugin->column[w];
+        struct plugin_column from;
+        if (!i->wanted[w] || id == COLUMN_UPDATED_LOGPROB) continue;
+        TRY(find_column(b, id, names, a, &from, e));
+        if (field_of(i, w)) {
+            snprintf(missing, sizeof missing, "but the batch has no rows; give each group its row: \"row\":{\"%.60s\":1}",
+                     field_of(i, w));
+            from = (struct plugin_column){number ? number + w * b->n_groups : NULL, b->n_groups, 1, missing};
+        }
+        TRY(plugin_column(i, w, &from, &column[w], e));
+    }
+    *out = column;
+    return TARE_OK;
+}
+
+tare_status estimate_view(const struct plugin_instance *i, const struct batch *b, const tare_text *names, struct arena *a,
+                          tare_batch *out, struct err *e)
+{
+    int64_t *turn, *length;
+    const void *sampled;
+    TRY(check_rewards(b, e));
+    TRY(arena_new(a, &turn, b->n_rollouts + 1, e));
+    TRY(arena_new(a, &length, b->n_rollouts + 1, e));
+    TRY(filled(a, b->n_tokens, 1, &(const uint8_t){1}, &sampled, e));
+    for (int64_t r = 0; r <= b->n_rollouts; r++) turn[r] = r;
+    for (int64_t r = 0; r < b->n_rollouts; r++) length[r] = b->token_begin[r + 1] - b->token_begin[r];
     *out = (tare_batch){.struct_size = sizeof *out,
                         .step = b->step,
                         .n_groups = b->n_groups,
                         .n_rollouts = b->n_rollouts,
+                        .n_turns = b->n_rollouts,
                         .n_tokens = b->n_tokens,
-                        .n_components = b->n_components,
-                        .n_clusters = b->n_clusters,
                         .group_begin = b->group_begin,
+                        .turn_begin = turn,
+                        .token_begin = b->token_begin,
+                        .act_begin = b->token_begin,
+                        .act_end = b->token_begin + 1,
+                        .sampled = sampled,
+                        .length = length,
                         .prompt_uid = b->prompt_uid,
-                        .cluster = b->cluster,
-                        .reward = b->reward,
-                        .verdict = b->verdict,
-                        .token_begin = b->token_begin};
-#define SHOW(NEED, FROM, TO, WHAT)                                                                                                 \
-    if (needs & TARE_NEED_##NEED) out->TO = b->FROM;
-    ON_DEMAND(SHOW)
-    if (needs & TARE_WANTS_LOGPROB) out->token_logprob = b->logprob;
-    if (c->n) {
-        out->n_columns = c->n;
-        out->column_name = c->name;
-        TRY(columns_of(c, b, a, &out->column, e));
+                        .reward = b->reward};
+    return add_columns(i, b, names, a, &out->column, e);
+}
+
+tare_status view_updated(const struct plugin_instance *i, const tare_batch *view, const float *logprob, tare_column *column,
+                         struct err *e)
+{
+    const struct plugin_column from = {logprob, view->n_tokens, 1, "which is not computed here"};
+    for (uint32_t w = 0; w < i->plugin->desc.n_wants; w++) {
+        column[w] = view->column[w];
+        if (i->wanted[w] && i->plugin->column[w] == COLUMN_UPDATED_LOGPROB) TRY(plugin_column(i, w, &from, &column[w], e));
     }
-    if (!(needs & TARE_NEED_OFF_POLICY)) return TARE_OK;
-    uint8_t *none = b->off_policy; /* a batch without that column has samples only */
-    if (!none) TRY(arena_new(a, &none, b->n_rollouts + 1, e));
-    out->off_policy = none;
     return TARE_OK;
 }

@@ -70,7 +70,7 @@ tare_status eval_bootstrap(const struct eval_values *v, struct eval_resampling h
 struct eval_sample {
     double reward;
     int64_t length;
-    int32_t verdict; /* tare_verdict_code */
+    int32_t verdict; /* TARE_VERDICT_... */
     bool cut;
 };
 

@@ -16,7 +16,7 @@ static json_t *number_or_null(double x)
 
 static bool is_correct(const struct eval_sample *s)
 {
-    return s->verdict == TARE_CORRECT;
+    return s->verdict == TARE_VERDICT_CORRECT;
 }
 
 static int64_t n_correct(const struct eval_report *r, int64_t q)
@@ -105,7 +105,7 @@ static json_t *verdicts_json(const struct eval_report *r)
 {
     json_t *o = json_object();
     bool bad = !o;
-    for (int32_t code = TARE_CORRECT; code <= TARE_PARTIAL; code++) {
+    for (int32_t code = TARE_VERDICT_CORRECT; code <= TARE_VERDICT_PARTIAL; code++) {
         int64_t n = 0;
         for (int64_t i = 0; i < r->data->n * r->k; i++) n += r->samples[i].verdict == code;
         json_put(o, &bad, verdict_name(code), json_integer(n));

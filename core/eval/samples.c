@@ -59,12 +59,12 @@ static tare_status read_line(tare_text line, const char *where, const struct row
 {
     OWNED(json_decrefp) json_t *o = NULL;
     TRY(json_parse(line.data, line.size, where, &o, e));
-    const char *id = json_text_or(o, "id", ""), *finish = json_text_or(o, "finish", "");
+    const char *id = json_text_or(o, "id", ""), *finish = json_text_or(o, "finish", NULL);
     out->verdict = verdict_code(json_text_or(o, "verdict", ""));
-    out->cut = !strcmp(finish, "length");
+    out->cut = batch_finish_code(finish) == TARE_FINISH_LENGTH;
     TRY(json_get_double(o, "reward", where, &out->reward, e));
     TRY(json_get_int(o, "length", where, &out->length, e));
-    if (strcmp(id, row->id) || json_int_or(o, "sample", -1) != sample || !out->verdict || (!out->cut && strcmp(finish, "stop")))
+    if (strcmp(id, row->id) || json_int_or(o, "sample", -1) != sample || !out->verdict || !batch_finish_code(finish))
         FAIL(e, TARE_E_CORRUPT,
              "%s: expected sample %lld of \"%s\" but found another line; remove the folder, or choose another eval.out", where,
              (long long)sample, row->id);

@@ -1,6 +1,7 @@
-/* History of each cluster, recorded with the step's metrics: arrays of K numbers in the estimator's
- * description (m1, m2, n_eff, ...), and the mean confidence w of the step's groups. A cluster with
- * a name is recorded under it: cluster/add2/m1. Nothing is recorded above 64 clusters. */
+/* History of each cluster, recorded with the step's metrics: arrays of K numbers in the object
+ * "per_cluster" of the estimator's description (m1, m2, n_eff, ...), and the mean confidence w of
+ * the step's groups where the estimator requires clusters. A cluster with a name is recorded under
+ * it: cluster/add2/m1. Nothing is recorded above 64 clusters. */
 #include "loop/step_metrics.h"
 
 #include "base/json.h"
@@ -12,19 +13,19 @@ enum { CLUSTERS_MOST = 64 };
 static void set_cluster_metric(struct run *r, int64_t k, const char *what, double value)
 {
     char name[200];
-    const tare_text label = cluster_name(&r->cluster, k);
-    if (label.size)
-        snprintf(name, sizeof name, "cluster/%.*s/%s", (int)(label.size < 100 ? label.size : 100), label.data, what);
+    OWNED(str_free) struct str label = {0};
+    if (!cluster_name(&r->cluster, k, &label, NULL) && label.size)
+        snprintf(name, sizeof name, "cluster/%.100s/%s", label.data, what);
     else
         snprintf(name, sizeof name, "cluster/%lld/%s", (long long)k, what);
     observe_set(r->observe, name, value);
 }
 
-static void set_state(struct run *r, const json_t *state)
+static void set_state(struct run *r, const json_t *per_cluster)
 {
     const char *key;
     json_t *values;
-    json_object_foreach((json_t *)(uintptr_t)state, key, values)
+    json_object_foreach((json_t *)(uintptr_t)per_cluster, key, values)
     {
         if (!json_is_array(values) || (int64_t)json_array_size(values) != r->cluster.n_clusters) continue;
         for (int64_t k = 0; k < r->cluster.n_clusters; k++) {
@@ -50,12 +51,14 @@ static void set_confidence(struct run *r)
 tare_status cluster_metrics(struct run *r, struct err *e)
 {
     const int64_t n = r->cluster.n_clusters;
-    if (n < 1 || n > CLUSTERS_MOST || !(estimate_plugin(r->learner.estimator)->desc.needs & TARE_NEED_CLUSTER)) return TARE_OK;
+    if (n < 1 || n > CLUSTERS_MOST || !estimate_wants(r->learner.estimator, COLUMN_CLUSTER)) return TARE_OK;
     OWNED(str_free) struct str text = {0};
     OWNED(json_decrefp) json_t *state = NULL;
     TRY(estimate_describe(r->learner.estimator, &text, e));
     TRY(json_parse(text.data, text.size, "the estimator's state", &state, e));
-    set_state(r, state);
-    set_confidence(r);
+    const json_t *per_cluster = json_object_get(state, "per_cluster");
+    if (!per_cluster) return TARE_OK;
+    set_state(r, per_cluster);
+    if (plugin_requires(estimate_plugin(r->learner.estimator), COLUMN_CLUSTER)) set_confidence(r);
     return TARE_OK;
 }

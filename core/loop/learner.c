@@ -31,13 +31,14 @@ bool learner_reads_reference(const struct run *r)
 {
     for (int k = 0; k < N_LEARNER_HOOKS; k++)
         if (HOOKS[k]->reads_reference && HOOKS[k]->is_on(r->config)) return true;
-    return r->config->loss.kl_coef > 0 || (estimate_needs(r->learner.estimator) & TARE_NEED_REF_LOGPROB) ||
-           (objective_needs(r->engine.objective) & (TARE_OBJECTIVE_REFERENCE | TARE_OBJECTIVE_KL));
+    return r->config->loss.kl_coef > 0 || estimate_wants(r->learner.estimator, COLUMN_REF_LOGPROB) ||
+           objective_wants(r->engine.objective, COLUMN_LOSS_REF_LOGPROB) || objective_wants(r->engine.objective, COLUMN_KL);
 }
 
 void learner_close(struct learner *l)
 {
     estimate_free(l->estimator);
+    mem_free(l->component_name);
     for (int k = 0; k < N_LEARNER_HOOKS; k++) {
         if (l->state[k] && HOOKS[k]->free) HOOKS[k]->free(l->state[k]);
         mem_free(l->state[k]);
@@ -87,8 +88,7 @@ tare_status learner_reference(struct run *r, struct err *e)
     const struct learner *l = &r->learner;
     struct batch *b = &r->batch;
     const bool estimated = r->config->loss.kl_coef > 0 && r->config->loss.kl != KL_EXACT;
-    const bool wanted =
-        (estimate_needs(l->estimator) & TARE_NEED_REF_LOGPROB) || (objective_needs(l->objective) & TARE_OBJECTIVE_REFERENCE);
+    const bool wanted = estimate_wants(l->estimator, COLUMN_REF_LOGPROB) || objective_wants(l->objective, COLUMN_LOSS_REF_LOGPROB);
     if (!estimated && !wanted) return TARE_OK;
     TRY(arena_new(&r->arena, &b->ref_logprob, b->n_tokens, e));
     return update_logprobs(l->trainer, r->engine.reference, b, b->ref_logprob, NULL, e);
@@ -109,10 +109,16 @@ tare_status learner_update(struct run *r, struct err *e)
 tare_status learner_apply(struct run *r, struct err *e)
 {
     struct learner *l = &r->learner;
-    TRY(logprob_service_fill(&l->logprob, l->trainer, r->engine.model, &r->batch, &r->arena, e));
-    const tare_status status = estimate_apply(l->estimator, r->batch.step, e);
-    logprob_service_clear(&l->logprob);
-    TRY(status);
+    struct batch *b = &r->batch;
+    float *logprob = NULL;
+    if (estimate_wants(l->estimator, COLUMN_UPDATED_LOGPROB)) {
+        TRY(arena_new(&r->arena, &logprob, b->n_tokens + 1, e));
+        TRY(update_logprobs(l->trainer, r->engine.model, b, logprob, NULL, e));
+    }
+    TRY(estimate_apply(l->estimator,
+                       &(struct estimate_update){
+                           .step = b->step, .updates = l->report.optimizer_steps, .skipped = l->report.skipped, .logprob = logprob},
+                       e));
     return update_apply(l->trainer, r->batch.step, e);
 }
 

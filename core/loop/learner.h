@@ -9,7 +9,6 @@
 #ifndef TARE_CORE_LOOP_LEARNER_H
 #define TARE_CORE_LOOP_LEARNER_H
 
-#include "engine/logprob_service.h"
 #include "estimate/estimate.h"
 #include "loop/hooks.h"
 #include "update/update.h"
@@ -18,9 +17,9 @@ struct learner {
     struct trainer *trainer;     /* owned by the engine; NULL until learner_open_hooks */
     struct objective *objective; /* owned by the engine */
     struct estimator *estimator;
-    struct logprob_service logprob; /* tare.logprob/1, for the estimator */
-    void *state[N_LEARNER_HOOKS];   /* [N_LEARNER_HOOKS] one for each hook */
-    struct update_report report;    /* of the last update */
+    tare_text *component_name;    /* of the reward, for the estimator */
+    void *state[N_LEARNER_HOOKS]; /* [N_LEARNER_HOOKS] one for each hook */
+    struct update_report report;  /* of the last update */
 };
 
 enum hook_point { HOOK_AFTER_SAMPLE, HOOK_AFTER_JOIN, HOOK_AFTER_COLLECT, HOOK_AFTER_UPDATE };

@@ -69,7 +69,7 @@ static tare_status check_traces(struct run *r, void *state, struct err *e)
     if (c->rollout.group_size < 2)
         FAIL(e, TARE_E_CONFIG, "%s: rollout.off_policy = true replaces the only rollout of a group of 1; raise rollout.group_size",
              where);
-    if (estimate_needs(r->learner.estimator) & (TARE_NEED_ENTROPY | TARE_NEED_LOGPROB))
+    if (estimate_wants(r->learner.estimator, COLUMN_ENTROPY) || estimate_wants(r->learner.estimator, COLUMN_LOGPROB))
         FAIL(
             e, TARE_E_CONFIG,
             "%s: rollout.off_policy cannot be used with the estimator %s: it reads entropies or logprobs of the sampled tokens, and traces have none",

@@ -41,8 +41,8 @@ static tare_status merge_groups(struct estimator *est, const struct batch *a, st
 
 static int64_t groups_wanted(const struct run *r)
 {
-    const int64_t estimator = estimate_metrics(r->learner.estimator)->refill_groups,
-                  curriculum = curriculum_replaces(r->curriculum);
+    const int64_t estimator = estimate_metrics(r->learner.estimator)->extra_groups,
+                  curriculum = curriculum_extra_groups(r->curriculum);
     return estimator > INT64_MAX - curriculum ? INT64_MAX : estimator + curriculum;
 }
 
@@ -54,7 +54,7 @@ static void warn_still_short(struct run *r)
     r->refill_warned = true;
     log_warn(
         "step %lld: %s asks for %lld more group%s after rollout.refill_rounds = %lld rounds of %lld; training on the groups collected. Raise rollout.refill_rounds to fill the step (warned once)",
-        (long long)r->step + 1, curriculum_replaces(r->curriculum) ? r->config->curriculum.plugin : r->config->estimator.plugin,
+        (long long)r->step + 1, curriculum_extra_groups(r->curriculum) ? r->config->curriculum.plugin : r->config->estimator.plugin,
         (long long)short_of, short_of > 1 ? "s" : "", (long long)r->config->rollout.refill_rounds,
         (long long)r->config->rollout.prompts);
 }

@@ -26,7 +26,7 @@ struct relift {
  * answer. */
 static bool is_verified(const struct batch *b, int64_t i)
 {
-    return b->verdict[i] != TARE_TIMED_OUT && b->verdict[i] != TARE_CRASHED;
+    return b->verdict[i] != TARE_VERDICT_TIMED_OUT && b->verdict[i] != TARE_VERDICT_CRASHED;
 }
 
 static bool is_unsolved(const struct batch *b, int64_t m, double reward)

@@ -14,10 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void on_metric(void *ctx, const char *name, double value)
+/* Estimators and curricula are called on every rank with the same arguments: rank 0 speaks for all. */
+static void on_metric(void *ctx, const char *name, double value, int32_t how)
 {
     struct run *r = ctx;
-    if (r->observe) observe_set(r->observe, name, value);
+    const bool on_every_rank = !strncmp(name, "estimator", 9) || !strncmp(name, "curriculum", 10);
+    if (!on_every_rank || !r->comm.rank) plugin_metrics_add(&r->plugin_metrics, name, value, how);
 }
 
 static int32_t on_cancelled(void *ctx)
@@ -33,12 +35,6 @@ static const void *on_extension(void *ctx, const char *id)
     return r->start->extension ? r->start->extension(r->start->extension_ctx, id) : NULL;
 }
 
-static const void *on_estimator_extension(void *ctx, const char *id)
-{
-    struct run *r = ctx;
-    return !strcmp(id, "tare.logprob/1") ? logprob_service_extension(&r->learner.logprob) : on_extension(ctx, id);
-}
-
 static struct plugin_env plugin_env(struct run *r)
 {
     return (struct plugin_env){
@@ -48,7 +44,7 @@ static struct plugin_env plugin_env(struct run *r)
 /* An estimator with a teacher learns nothing from the policy's own initial weights. */
 static void warn_of_teacher(const struct run *r)
 {
-    if ((estimate_needs(r->learner.estimator) & TARE_NEED_REF_LOGPROB) && !*r->config->model.reference)
+    if (estimate_wants(r->learner.estimator, COLUMN_REF_LOGPROB) && !*r->config->model.reference)
         log_warn(
             "model.reference is empty, so the teacher of estimator.plugin = %s is the initial policy and the first step has nothing to learn; name a teacher with model.reference=FOLDER",
             r->config->estimator.plugin);
@@ -71,6 +67,17 @@ static tare_status check_columns(const struct run *r, struct err *e)
     return estimate_check_seen(r->learner.estimator, seen, r->config->data.train, e);
 }
 
+static tare_status name_components(struct run *r, struct err *e)
+{
+    const struct verify *v = r->engine.verify;
+    TRY(mem_new(verify_n_components(v) * (int64_t)sizeof(tare_text) + 1, (void **)&r->learner.component_name, e));
+    for (int64_t c = 0; c < verify_n_components(v); c++) {
+        const char *name = verify_component_name(v, c);
+        r->learner.component_name[c] = (tare_text){name, (int64_t)strlen(name)};
+    }
+    return TARE_OK;
+}
+
 /* An evaluation cannot be interrupted: the step before it cannot be repeated. */
 static void open_collectors(struct run *r)
 {
@@ -90,9 +97,7 @@ static tare_status open_parts(struct run *r, struct err *e)
     const struct config *c = r->config;
     struct engine *g = &r->engine;
     const struct plugin_search search = {.folder = c->run.plugins};
-    struct plugin_env estimator_env = plugin_env(r);
-    g->env = estimator_env;
-    estimator_env.extension = on_estimator_extension;
+    g->env = plugin_env(r);
     TRY(engine_open(g, ENGINE_TRAIN | (c->data.eval[0] ? ENGINE_EVAL : 0) | ENGINE_ANSWERS | ENGINE_VERIFIER, e));
     TRY(engine_open(g, ENGINE_REGION | ENGINE_MODEL | ENGINE_TRAINS | ENGINE_PROMPTS | ENGINE_SAMPLING, e));
     TRY(curriculum_open(&(struct curriculum_options){.plugin = c->curriculum.plugin,
@@ -107,16 +112,20 @@ static tare_status open_parts(struct run *r, struct err *e)
     TRY(engine_check_prompts(g, &g->eval, true, NULL, e));
     TRY(embed_service_new(g->model, g->tokenizer, &r->embed, e));
     TRY(cluster_open(c, &g->train, &(struct cluster_options){.env = &g->env, .comm = &r->comm, .pool = g->pool}, &r->cluster, e));
+    TRY(name_components(r, e));
     TRY(estimate_open(&(struct estimate_options){.plugin = c->estimator.plugin,
                                                  .search = &search,
                                                  .settings = c->params,
                                                  .n_clusters = r->cluster.n_clusters,
-                                                 .env = estimator_env},
+                                                 .component_name = r->learner.component_name,
+                                                 .env = g->env},
                       &r->learner.estimator, e));
     TRY(check_columns(r, e));
     TRY(engine_open_objective(g, e));
     TRY(learner_open(r, e));
-    TRY(engine_check_segments(c, verify_gives_segments(g->verify), estimate_needs(r->learner.estimator) & TARE_NEED_SEGMENTS, e));
+    const bool reads_segments =
+        estimate_wants(r->learner.estimator, COLUMN_SEGMENT) || estimate_wants(r->learner.estimator, COLUMN_SEGMENT_REWARD);
+    TRY(engine_check_segments(c, verify_gives_segments(g->verify), reads_segments, e));
     warn_of_teacher(r);
     if (learner_reads_reference(r)) TRY(engine_open_reference(g, e));
     TRY(engine_open(g, ENGINE_SAMPLER, e));
@@ -244,6 +253,7 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, co
     char folder[FS_PATH] = "";
     int64_t step = -1;
     *r = (struct run){.config = c, .start = start, .comm = comm, .state = RUN_OPENING, .evaluated_step = -1};
+    plugin_metrics_init(&r->plugin_metrics);
     arena_init(&r->arena, "step");
     arena_init(&r->eval_arena, "evaluation");
     engine_init(&r->engine, c, &r->comm);
@@ -321,6 +331,7 @@ void run_close(struct run *r)
     collector_free(&r->eval_collector);
     arena_free(&r->arena);
     arena_free(&r->eval_arena);
+    plugin_metrics_free(&r->plugin_metrics);
     if (r->comm.free) r->comm.free(&r->comm);
     r->state = RUN_CLOSED;
 }

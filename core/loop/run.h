@@ -16,8 +16,10 @@
 #include "engine/engine.h"
 #include "engine/make_model.h"
 #include "engine/models.h"
+
 #include "loop/evaluate.h"
 #include "loop/learner.h"
+#include "loop/plugin_metrics.h"
 #include "loop/run_state.h"
 #include "observe/observe.h"
 
@@ -61,6 +63,7 @@ struct run {
         double value;
     } figures[FIGURES];
     int64_t n_figures;
+    struct plugin_metrics plugin_metrics;
 };
 
 /* Options of `tare train`. */

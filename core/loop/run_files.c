@@ -48,7 +48,7 @@ static tare_status add_words(json_t *list, const char *key, const char *command,
  * another way. */
 static bool is_command(const struct plugin *p, const tare_param *param)
 {
-    return p->desc.kind == TARE_VERIFIER && !strcmp(p->desc.name, "command") && !strcmp(param->key, "command");
+    return p->desc.kind == TARE_KIND_VERIFIER && !strcmp(p->desc.name, "command") && !strcmp(param->key, "command");
 }
 
 /* name: the plugin's name in its section. */
@@ -57,10 +57,10 @@ static tare_status add_values(json_t *list, const struct plugin *p, const char *
     char key[400];
     for (uint32_t i = 0; i < p->desc.n_params; i++) {
         const tare_param *param = &p->params[i];
-        if (param->type != TARE_PATH && !is_command(p, param)) continue;
+        if (param->type != TARE_PARAM_PATH && !is_command(p, param)) continue;
         if (!values[i].s || !*values[i].s) continue;
         snprintf(key, sizeof key, "%s.%.120s.%.120s", plugin_section_kind(p->desc.kind), name, param->key);
-        TRY(param->type == TARE_PATH ? named_files_add(list, key, values[i].s, e) : add_words(list, key, values[i].s, e));
+        TRY(param->type == TARE_PARAM_PATH ? named_files_add(list, key, values[i].s, e) : add_words(list, key, values[i].s, e));
     }
     return TARE_OK;
 }

@@ -34,9 +34,9 @@ static void reward_metrics(struct run *r)
             snprintf(name, sizeof name, "reward/%s", verify_component_name(r->engine.verify, c));
             observe_set(r->observe, name, sum / (double)b->n_rollouts);
         }
-    int64_t counts[TARE_PARTIAL + 1];
+    int64_t counts[TARE_VERDICT_PARTIAL + 1];
     verify_count(b->verdict, b->n_rollouts, counts);
-    for (int32_t code = TARE_CORRECT; code <= TARE_PARTIAL; code++) {
+    for (int32_t code = TARE_VERDICT_CORRECT; code <= TARE_VERDICT_PARTIAL; code++) {
         char name[64];
         snprintf(name, sizeof name, "verifier/%s", verdict_name(code));
         observe_set(r->observe, name, (double)counts[code] / (double)b->n_rollouts);
@@ -44,7 +44,7 @@ static void reward_metrics(struct run *r)
     double right = 0, wrong = 0;
     for (int64_t m = 0; m < b->n_groups; m++) {
         int64_t correct = 0, n = b->group_begin[m + 1] - b->group_begin[m];
-        for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) correct += b->verdict[i] == TARE_CORRECT;
+        for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) correct += b->verdict[i] == TARE_VERDICT_CORRECT;
         right += correct == n;
         wrong += correct == 0;
     }
@@ -140,5 +140,6 @@ tare_status step_record(struct run *r, double seconds, struct err *e)
     device_memory_watch(r->engine.kernels);
     observe_set(r->observe, "tokens_per_second", (double)(b->n_tokens + b->prompt_begin[b->n_groups]) / seconds);
     TRY(settle_figures(r, e));
+    TRY(plugin_metrics_settle(&r->plugin_metrics, &r->comm, r->observe, &r->arena, e));
     return observe_step(r->observe, b->step, b, e);
 }

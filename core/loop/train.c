@@ -114,7 +114,7 @@ static void watch_timeouts(const struct run *r, struct summary *s)
 {
     const struct batch *b = &r->batch;
     int64_t late = 0;
-    for (int64_t i = 0; i < b->n_rollouts; i++) late += b->verdict[i] == TARE_TIMED_OUT;
+    for (int64_t i = 0; i < b->n_rollouts; i++) late += b->verdict[i] == TARE_VERDICT_TIMED_OUT;
     if (s->timeouts_warned || 2 * late <= b->n_rollouts || r->comm.rank) return;
     s->timeouts_warned = true;
     log_warn(

@@ -136,7 +136,7 @@ static tare_status count_model(struct counted *x, struct err *e)
 static bool exact_kl(const struct plan_input *in)
 {
     const struct loss_config *l = &in->config->loss;
-    return (l->kl_coef > 0 && l->kl == KL_EXACT) || (in->objective_needs & TARE_OBJECTIVE_KL);
+    return (l->kl_coef > 0 && l->kl == KL_EXACT) || in->objective.kl;
 }
 
 /* With adapters the base alone is the reference, unless model.reference names another model. */
@@ -154,8 +154,7 @@ static tare_status count_reference(struct counted *x, bool wanted, struct err *e
 
 static bool wants_reference(const struct plan_input *in)
 {
-    return in->config->process_reward.implicit || in->config->loss.kl_coef > 0 ||
-           (in->objective_needs & (TARE_OBJECTIVE_REFERENCE | TARE_OBJECTIVE_KL));
+    return in->config->process_reward.implicit || in->config->loss.kl_coef > 0 || in->objective.ref_logprob || in->objective.kl;
 }
 
 /* Return the update's largest micro-batches, at full length. */
@@ -170,8 +169,7 @@ static struct update_largest largest_update(const struct counted *x)
         .prompt = x->plan->prompt_tokens,
         .completion = x->plan->new_tokens,
         .exact_kl = exact_kl(x->in),
-        .forward =
-            wants_reference(x->in) || c->loss.old_logprobs == OLD_RECOMPUTE || (x->in->objective_needs & TARE_OBJECTIVE_PASS),
+        .forward = wants_reference(x->in) || c->loss.old_logprobs == OLD_RECOMPUTE || x->in->objective.looks_ahead,
     };
 }
 

@@ -17,6 +17,7 @@
 #include "config/config.h"
 #include "model/model.h"
 #include "rollout/rollout.h"
+#include "update/objective.h"
 
 /* Classes of memory, in the order of the table. */
 enum plan_class {
@@ -57,7 +58,7 @@ struct plan_input {
     enum shard shard;
     /* number of shards that share the groups of a minibatch; each is split into micro-batches */
     int64_t gradient_shards;
-    uint32_t objective_needs; /* TARE_OBJECTIVE_..., of the objective plugin */
+    struct objective_uses objective;
     /* rows of data.eval; -1: unknown, then evaluation is planned for the most that eval.rows
      * allows */
     int64_t eval_rows;

@@ -101,7 +101,7 @@ static tare_status given_text(const struct plugin_instance *i, const tare_param 
     if (p->type != TARE_PARAM_PATH || *text == '/') return TARE_OK;
     char folder[FS_PATH];
     if (!getcwd(folder, sizeof folder)) FAIL(e, TARE_E_IO, "the working folder: %s", strerror(errno));
-    TRY(fs_join(folder, text, out, e));
+    TRY(fs_join(out, folder, text, e));
     *given = out;
     return TARE_OK;
 }
@@ -147,10 +147,10 @@ tare_status plugin_select(const struct plugin *p, const tare_value *values, uint
     return TARE_OK;
 }
 
-bool plugin_lists(const struct plugin *p, enum column_id column)
+bool plugin_requires(const struct plugin *p, enum column_id column)
 {
     for (uint32_t j = 0; j < p->desc.n_wants; j++)
-        if (p->column[j] == (int16_t)column) return true;
+        if (p->column[j] == (int16_t)column && !(p->wants[j].flags & TARE_WANT_OPTIONAL)) return true;
     return false;
 }
 

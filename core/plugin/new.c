@@ -44,10 +44,11 @@ static tare_status find_sdk(struct sdk *out, struct err *e)
 /* Returns the command that tries the new plugin. */
 static const char *try_line(int32_t kind)
 {
-#define TRAIN(CONSTANT, NAME, SECTION, KEY, ...) [TARE_##CONSTANT] = "tare train CONFIG " #SECTION "." #KEY "=./@NAME@.so",
+#define TRAIN(CONSTANT, NAME, KEY, ...) [TARE_KIND_##CONSTANT] = "tare train CONFIG " #NAME "." #KEY "=./@NAME@.so",
     static const char *const LINES[] = {PLUGIN_KINDS(TRAIN)};
 #undef TRAIN
-    return kind == TARE_ENCODER ? "tare cluster train ./@NAME@.so --clusters 8 -o book.safetensors < corpus.jsonl" : LINES[kind];
+    return kind == TARE_KIND_ENCODER ? "tare cluster train ./@NAME@.so --clusters 8 -o book.safetensors < corpus.jsonl"
+                                     : LINES[kind];
 }
 
 /* Writes one file of the template with @NAME@ and the other words filled in. */

@@ -169,8 +169,8 @@ struct plugin_instance {
 /* Writes 1 or 0 for each want: those that the values need. wanted: [desc.n_wants]. Needs no
  * instance. */
 tare_status plugin_select(const struct plugin *p, const tare_value *values, uint8_t *wanted, struct err *e);
-/* True if the plugin's table lists a column, whatever the values. */
-bool plugin_lists(const struct plugin *p, enum column_id column);
+/* True if the plugin's table has a column as one that is not optional, whatever the values. */
+bool plugin_requires(const struct plugin *p, enum column_id column);
 /* True if the instance wants a column. */
 bool plugin_wants(const struct plugin_instance *i, enum column_id column);
 /* Fills one entry of tare_batch.column or tare_tokens.column: NULL data where the want is turned off

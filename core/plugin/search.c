@@ -18,7 +18,7 @@ const char *plugin_kind_name(int32_t kind)
 
 const char *plugin_section_kind(int32_t kind)
 {
-    return CONFIG_KINDS[kind].section;
+    return CONFIG_KINDS[kind].name;
 }
 
 bool plugin_name_ok(const char *name)
@@ -162,7 +162,7 @@ tare_status plugin_find(const char *name, int32_t kind, const struct plugin_sear
         if (other)
             status =
                 err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__, "no %s named '%s'; %s is %s %s: %s.%s=%s", plugin_kind_name(kind),
-                        name, name, strchr("aeio", k->name[0]) ? "an" : "a", k->name, k->section, k->key, name);
+                        name, name, strchr("aeio", k->name[0]) ? "an" : "a", k->name, k->name, k->key, name);
         else if (h.near[0])
             status =
                 err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__, "no %s named '%s'; did you mean %s? `tare plugin list` lists all",

@@ -8,7 +8,6 @@
 #include "data/prompt.h"
 #include "data/tokenizer.h"
 #include "engine/engine.h"
-#include "engine/logprob_service.h"
 #include "estimate/estimate.h"
 #include "plan/plan.h"
 #include "sft/sft.h"
@@ -44,11 +43,6 @@ static int32_t is_cancelled(void *ctx)
 {
     (void)ctx;
     return 0;
-}
-
-static const void *file_extension(void *ctx, const char *id)
-{
-    return !strcmp(id, "tare.logprob/1") ? logprob_service_extension(ctx) : NULL;
 }
 
 /* Opens a plugin. If that fails, the error names the key that chose it. */
@@ -114,7 +108,7 @@ static tare_status check_estimator(const struct config *c, const struct dataset 
         .plugin = c->estimator.plugin, .search = &search, .settings = c->params, .n_clusters = clusters, .env = *env};
     TRY(open_at_key(c, "estimator", "plugin", estimate_open(&options, &estimator, e), e));
     s->estimator = true;
-    s->reads = estimate_needs(estimator) & TARE_NEED_SEGMENTS;
+    s->reads = estimate_wants(estimator, COLUMN_SEGMENT) || estimate_wants(estimator, COLUMN_SEGMENT_REWARD);
     uint64_t seen = 0;
     for (int64_t i = 0; train && i < train->n; i++)
         TRY(estimate_check_row(estimator, train->rows[i].json, train->rows[i].where, &seen, e));
@@ -122,22 +116,11 @@ static tare_status check_estimator(const struct config *c, const struct dataset 
     return TARE_OK;
 }
 
-/* True for a kind whose plugins have their parameters in this section, [KIND.NAME]. */
-static bool kind_has_section(int32_t kind, const char *section)
-{
-    const size_t n = strlen(CONFIG_KINDS[kind].section);
-    return !strncmp(section, CONFIG_KINDS[kind].section, n) && section[n] == '.';
-}
-
 /* Opens the plugin of a section, [KIND.NAME]. */
 static tare_status find_named(const struct config *c, const char *section, const struct plugin **out, struct err *e)
 {
     const struct plugin_search search = {.folder = c->run.plugins};
-    const char *name = strchr(section, '.') + 1;
-    tare_status status = TARE_E_NOT_FOUND;
-    for (int32_t kind = config_kind_of_section(section); status && kind <= PLUGIN_LAST_KIND; kind++)
-        if (kind_has_section(kind, section)) status = plugin_open(name, kind, &search, out, e);
-    return status;
+    return plugin_open(strchr(section, '.') + 1, config_kind_of_section(section), &search, out, e);
 }
 
 static bool first_of_section(const struct config *c, const struct config_param *p)
@@ -158,7 +141,7 @@ static tare_status check_tables(const struct config *c, int32_t kind, bool *soun
     for (const struct config_param *p = c->params; p && !file; p = p->next) {
         const struct plugin *plugin;
         struct err unused;
-        if (!kind_has_section(kind, p->section) || !first_of_section(c, p) || !config_uses(c, p->section)) continue;
+        if (config_kind_of_section(p->section) != kind || !first_of_section(c, p) || !config_uses(c, p->section)) continue;
         if (!find_named(c, p->section, &plugin, &unused)) TRY(plugin_check_params(plugin, c->params, f, e));
     }
     *sound = !f || f->n == before;
@@ -170,30 +153,28 @@ static tare_status check_clusters(const struct config *c, const struct dataset *
                                   int64_t *clusters, struct faults *f, struct err *e)
 {
     bool sound;
-    *clusters = c->clusterer.clusters;
-    TRY(check_tables(c, TARE_CODEBOOK, &sound, f, e));
+    *clusters = c->codebook.clusters;
+    TRY(check_tables(c, TARE_KIND_CODEBOOK, &sound, f, e));
     return sound && train ? err_note_fault(f, cluster_check(c, train, env, clusters, e), e) : TARE_OK;
 }
 
 static tare_status check_plugins(const struct config *c, const struct dataset *const data[2], struct faults *f, struct err *e)
 {
     const struct dataset *const train = data[0];
-    struct logprob_service logprob = {0};
-    const struct plugin_env env = {
-        .seed = (uint64_t)c->run.seed, .ctx = &logprob, .cancelled = is_cancelled, .extension = file_extension};
+    const struct plugin_env env = {.seed = (uint64_t)c->run.seed, .cancelled = is_cancelled};
     struct segments s = {0};
     int64_t clusters = 0;
     bool sound;
-    TRY(check_tables(c, TARE_VERIFIER, &sound, f, e));
+    TRY(check_tables(c, TARE_KIND_VERIFIER, &sound, f, e));
     if (sound) TRY(err_note_fault(f, check_verifier(c, data, &env, &s, e), e));
-    TRY(check_tables(c, TARE_OBJECTIVE, &sound, f, e));
+    TRY(check_tables(c, TARE_KIND_OBJECTIVE, &sound, f, e));
     if (sound) TRY(err_note_fault(f, check_objective(c, &env, e), e));
-    TRY(check_tables(c, TARE_CURRICULUM, &sound, f, e));
+    TRY(check_tables(c, TARE_KIND_CURRICULUM, &sound, f, e));
     if (sound && train) TRY(err_note_fault(f, check_curriculum(c, train, &env, e), e));
     /* the estimator is unknown, which has already been reported */
     if (!config_codebook_settled(c)) return TARE_OK;
     TRY(check_clusters(c, train, &env, &clusters, f, e));
-    TRY(check_tables(c, TARE_ESTIMATOR, &sound, f, e));
+    TRY(check_tables(c, TARE_KIND_ESTIMATOR, &sound, f, e));
     if (sound) TRY(err_note_fault(f, check_estimator(c, train, clusters, &env, &s, e), e));
     return s.verifier && s.estimator ? err_note_fault(f, engine_check_segments(c, s.gives, s.reads, e), e) : TARE_OK;
 }
@@ -299,9 +280,7 @@ tare_status preflight(const struct config *c, struct faults *f, struct err *e)
 
 static tare_status check_paths(const struct config *c, struct dataset data[2], struct err *e)
 {
-    struct logprob_service logprob = {0};
-    const struct plugin_env env = {
-        .seed = (uint64_t)c->run.seed, .ctx = &logprob, .cancelled = is_cancelled, .extension = file_extension};
+    const struct plugin_env env = {.seed = (uint64_t)c->run.seed, .cancelled = is_cancelled};
     struct segments s = {0};
     TRY(check_model_files(c, NULL, e));
     TRY(dataset_of(c, "train", &data[0], e));
@@ -317,8 +296,8 @@ tare_status preflight_cell(const struct config *c, bool met, struct err *e)
 {
     struct dataset data[2] = {0};
     bool sound;
-    TRY(check_tables(c, TARE_VERIFIER, &sound, NULL, e));
-    TRY(check_tables(c, TARE_CODEBOOK, &sound, NULL, e));
+    TRY(check_tables(c, TARE_KIND_VERIFIER, &sound, NULL, e));
+    TRY(check_tables(c, TARE_KIND_CODEBOOK, &sound, NULL, e));
     if (met) return TARE_OK;
     const tare_status status = check_paths(c, data, e);
     dataset_free(&data[0]);
@@ -350,14 +329,16 @@ static void warn_section(const struct config *c, const struct config_param *p)
  * choose it. In a file such sections may be prepared for another choice. */
 static void warn_override(const struct config *c, const struct config_param *p)
 {
-    const char *name = strchr(p->section, '.');
-    const bool verifier = !strncmp(p->section, "verifier.", 9);
-    if (!name || strcmp(p->where, "command line") || config_uses(c, p->section)) return;
-    log_warn("%s: %s.%s has no effect because plugin %s is unused; choose it with %.*s.%s, or omit the key", p->where, p->section,
-             p->key, name + 1, (int)(name - p->section), p->section,
-             verifier                                 ? "plugins"
-             : !strncmp(p->section, "clusterer.", 10) ? "encoder or .codebook"
-                                                      : "plugin");
+    const int32_t kind = config_kind_of_section(p->section);
+    if (!kind || strcmp(p->where, "command line") || config_uses(c, p->section)) return;
+    const char *name = strchr(p->section, '.') + 1;
+    if (!config_kind_choice(c, kind)) {
+        log_warn("%s: %s.%s has no effect because a run has no plugins of the kind %s; omit the key", p->where, p->section, p->key,
+                 CONFIG_KINDS[kind].name);
+        return;
+    }
+    log_warn("%s: %s.%s has no effect because plugin %s is unused; choose it with %s.%s, or omit the key", p->where, p->section,
+             p->key, name, CONFIG_KINDS[kind].name, CONFIG_KINDS[kind].key);
 }
 
 /* Warns about unbounded advantages with unbounded steps: AdamW's second moment remembers 1e8 for
@@ -388,7 +369,7 @@ static void warn_bounds(const struct config *c)
     const struct plugin *p;
     struct config plain;
     struct err e = {0};
-    if (plugin_open(c->objective.plugin, TARE_OBJECTIVE, &search, &p, &e) || config_load(&plain, NULL, NULL, 0, &e)) return;
+    if (plugin_open(c->objective.plugin, TARE_KIND_OBJECTIVE, &search, &p, &e) || config_load(&plain, NULL, NULL, 0, &e)) return;
     const struct {
         const char *key;
         uint32_t flag;

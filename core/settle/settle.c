@@ -43,13 +43,13 @@ static tare_status set_codebook(struct config *c, bool logs, struct err *e)
     const struct plugin *p;
     const struct plugin_search search = {.folder = c->run.plugins};
     if (config_codebook_settled(c)) return TARE_OK;
-    if (plugin_open(c->estimator.plugin, TARE_ESTIMATOR, &search, &p, e))
+    if (plugin_open(c->estimator.plugin, TARE_KIND_ESTIMATOR, &search, &p, e))
         return err_prefix(e, "%s: estimator.plugin", config_where(c, "estimator", "plugin"));
-    const bool by_cluster = p->desc.needs & TARE_NEED_CLUSTER;
+    const bool by_cluster = plugin_requires(p, COLUMN_CLUSTER);
     if (by_cluster && logs)
-        log_info("clusterer.codebook = auto: %s works by cluster, so kmeans assigns prompts to %lld clusters (encoder %s)",
-                 p->desc.name, (long long)c->clusterer.clusters, c->clusterer.encoder);
-    return config_set(c, "clusterer", "codebook", by_cluster ? "kmeans" : "none", "auto", e);
+        log_info("codebook.plugin = auto: %s works by cluster, so kmeans assigns prompts to %lld clusters (encoder %s)",
+                 p->desc.name, (long long)c->codebook.clusters, c->encoder.plugin);
+    return config_set(c, "codebook", "plugin", by_cluster ? "kmeans" : "none", "auto", e);
 }
 
 static int64_t new_tokens(int64_t context)

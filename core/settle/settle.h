@@ -1,7 +1,7 @@
 /* Resolves values that a configuration leaves open, before anything is opened and by the same rules
  * on every rank. The results are stored in the configuration, and so recorded with the run:
  *   model.path, model.reference  a run folder becomes its newest checkpoint
- *   clusterer.codebook = auto    kmeans if the estimator works by cluster, otherwise none
+ *   codebook.plugin = auto       kmeans if the estimator works by cluster, otherwise none
  *   rollout.max_new_tokens = 0   half of the model's context, at most 512
  *   data.date                    the run's own if it is resumed, otherwise today's in UTC */
 #ifndef TARE_CORE_SETTLE_SETTLE_H

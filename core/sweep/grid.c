@@ -194,16 +194,6 @@ tare_status sweep_check_overrides(const struct sweep_plan *plan, const struct co
     return TARE_OK;
 }
 
-/* Lists the keys that choose plugins of this kind: "plugin", or "encoder or .codebook". */
-static void list_kind_keys(int32_t kind, char *out, size_t size)
-{
-    size_t n = 0;
-    *out = 0;
-    for (int32_t k = PLUGIN_FIRST_KIND; kind && k <= PLUGIN_LAST_KIND; k++)
-        if (!strcmp(CONFIG_KINDS[k].section, CONFIG_KINDS[kind].section) && n < size)
-            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " or ." : "", CONFIG_KINDS[k].key);
-}
-
 /* Refuses an axis that no cell uses: its plugin is misspelt or missing. */
 static tare_status check_used(struct grid *g)
 {
@@ -213,12 +203,11 @@ static tare_status check_used(struct grid *g)
         for (int64_t c = 0; !used && c < g->plan->n_cells; c++) used = g->plan->cells[c].value[i];
         if (used) continue;
         const int kind = (int)(name - 1 - key), size = (int)strcspn(name, ".");
-        char keys[100];
-        list_kind_keys(config_kind_of_section(key), keys, sizeof keys);
+        const char *choice = CONFIG_KINDS[config_kind_of_section(key)].key;
         FAIL(
             g->e, TARE_E_CONFIG,
             "%s: the axis %s changes nothing: no cell runs the %.*s '%.*s'; correct its name, add it to %.*s.%s, or remove the axis (an empty value switches off one of an included file; a plugin of a file is called like the file, or FILE.so:NAME)",
-            where_of(g, key), key, kind, key, size, name, kind, key, keys);
+            where_of(g, key), key, kind, key, size, name, kind, key, choice);
     }
     return TARE_OK;
 }
@@ -271,15 +260,11 @@ static bool uses_axis(const struct grid *g, const char **value, const char *key)
     const size_t n = (size_t)(second - plugin);
     const int32_t kind = config_kind_of_section(key);
     if (!kind) return true; /* refused later like any unknown key */
-    for (int32_t k = PLUGIN_FIRST_KIND; k <= PLUGIN_LAST_KIND; k++) {
-        char choice[100];
-        if (strcmp(CONFIG_KINDS[k].section, CONFIG_KINDS[kind].section) != 0) continue;
-        snprintf(choice, sizeof choice, "%s.%s", CONFIG_KINDS[k].section, CONFIG_KINDS[k].key);
-        const char *chosen = value_in(g, value, choice, config_kind_choice(g->c, k));
-        if (has_word(chosen, plugin, n)) return true;
-        if (k == TARE_CODEBOOK && !strcmp(chosen, "auto") && n == 6 && !strncmp(plugin, "kmeans", n)) return true;
-    }
-    return false;
+    char choice[100];
+    snprintf(choice, sizeof choice, "%s.%s", CONFIG_KINDS[kind].name, CONFIG_KINDS[kind].key);
+    const char *chosen = value_in(g, value, choice, config_kind_choice(g->c, kind));
+    if (!chosen) return false;
+    return has_word(kind == TARE_KIND_CODEBOOK && !strcmp(chosen, "auto") ? "kmeans" : chosen, plugin, n);
 }
 
 static bool same_values(const struct grid *g, const char **a, const char **b)

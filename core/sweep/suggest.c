@@ -9,27 +9,27 @@
 
 static bool is_bounded(const tare_param *p)
 {
-    return (p->min != 0 || p->max != 0) && p->max < 1e12 && p->min > -1e12;
+    return (p->flags & TARE_PARAM_MIN) && (p->flags & TARE_PARAM_MAX) && p->max < 1e12 && p->min > -1e12;
 }
 
 static double clamp_range(const tare_param *p, double x)
 {
-    if (p->min == 0 && p->max == 0) return x;
-    return fmin(fmax(x, p->min), p->max);
+    if (p->flags & TARE_PARAM_MIN) x = fmax(x, p->min);
+    return p->flags & TARE_PARAM_MAX ? fmin(x, p->max) : x;
 }
 
 static tare_status suggest_float(const tare_param *p, double d, struct str *out, struct err *e)
 {
     char low[40], high[40];
-    if (p->flags & TARE_LOG_SCALE && d > 0) {
+    if (p->flags & TARE_PARAM_LOG_SCALE && d > 0) {
         sweep_number(low, clamp_range(p, d / 10));
         sweep_number(high, clamp_range(p, d * 10));
         if (strcmp(low, "0")) return str_addf(out, e, "log %s..%s x 5", low, high);
     }
     if (is_bounded(p)) {
         const double span = p->max - p->min;
-        const double from = p->flags & TARE_ABOVE_MIN ? p->min + span / 10 : p->min;
-        const double to = p->flags & TARE_BELOW_MAX ? p->max - span / 10 : p->max;
+        const double from = p->flags & TARE_PARAM_ABOVE_MIN ? p->min + span / 10 : p->min;
+        const double to = p->flags & TARE_PARAM_BELOW_MAX ? p->max - span / 10 : p->max;
         return str_addf(out, e, "%s..%s x 5", sweep_number(low, from), sweep_number(high, to));
     }
     if (d > 0)
@@ -59,18 +59,18 @@ static tare_status suggest_param(const struct plugin *p, const tare_param *q, st
     struct err ignored;
     if (q->fallback) str_to_double(q->fallback, &d, &ignored);
     TRY(str_addf(out, e, "; %s%s%s\n%s.%s.%s = ", q->doc, q->fallback ? "; default " : "", q->fallback ? q->fallback : "",
-                 plugin_section_kind(p->desc.kind), p->desc.name, q->key));
+                 plugin_kind_name(p->desc.kind), p->desc.name, q->key));
     switch (q->type) {
-    case TARE_BOOL:
+    case TARE_PARAM_BOOL:
         TRY(str_add(out, "false, true", -1, e));
         break;
-    case TARE_INT:
+    case TARE_PARAM_INT:
         TRY(suggest_int(q, d, out, e));
         break;
-    case TARE_FLOAT:
+    case TARE_PARAM_FLOAT:
         TRY(suggest_float(q, d, out, e));
         break;
-    case TARE_CHOICE:
+    case TARE_PARAM_CHOICE:
         for (int i = 0; q->choices[i]; i++) TRY(str_addf(out, e, "%s%s", i ? ", " : "", q->choices[i]));
         break;
     default:
@@ -96,7 +96,7 @@ tare_status sweep_suggest(const char *name, struct str *out, struct err *e)
     }
     TRY(str_add(out, "[sweep]\n", -1, e));
     for (uint32_t i = 0; i < p->desc.n_params; i++) {
-        if (!(p->params[i].flags & TARE_SWEEPABLE)) continue;
+        if (!(p->params[i].flags & TARE_PARAM_SWEEPABLE) || (p->params[i].flags & TARE_PARAM_SECRET)) continue;
         TRY(suggest_param(p, &p->params[i], out, e));
         n++;
     }

@@ -108,7 +108,7 @@ tare_status loss_policy_tokens(void *ctx, const struct token_block *s, struct he
         poison_block(s, coef, tally);
         return TARE_OK;
     }
-    TRY(objective_compute(p->objective, s, tally->sums, &x, e));
+    TRY(objective_compute(p->objective, s, &x, e));
     for (int64_t i = 0; i < s->n; i++) {
         const int64_t t = s->token[i];
         const double logp = s->logprob[i], w = p->columns.weight[t];
@@ -131,4 +131,10 @@ tare_status loss_policy_tokens(void *ctx, const struct token_block *s, struct he
         if (p->first && !v.off) tally->mismatch = fmax(tally->mismatch, fabs(logp - (double)b->logprob[t]));
     }
     return TARE_OK;
+}
+
+tare_status loss_policy_share(void *ctx, int64_t rollout, double *share, struct err *e)
+{
+    const struct policy_loss *p = ctx;
+    return objective_collect(p->objective, rollout, share, e);
 }

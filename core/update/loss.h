@@ -30,5 +30,7 @@ struct loss_term loss_kl_estimate(enum kl_form form, double logp, double ref);
  * adds to the tally. */
 tare_status loss_policy_tokens(void *ctx, const struct token_block *s, struct head_grad_row *coef, struct tally *tally,
                                struct err *e);
+/* microbatch_job.share with the same ctx: what the objective collects of a rollout. */
+tare_status loss_policy_share(void *ctx, int64_t rollout, double *share, struct err *e);
 
 #endif

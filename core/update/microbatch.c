@@ -312,9 +312,8 @@ tare_status microbatch_alone(struct trainer *t, const struct microbatch_job *j, 
 /* ---------------------------------------------------------------- all micro-batches, on all
  * ranks */
 
-static void add_tally(struct tally *to, const struct tally *x, const double *sums, int64_t n_sums)
+static void add_tally(struct tally *to, const struct tally *x)
 {
-    for (int64_t k = 0; k < n_sums; k++) to->sums[k] += sums[k];
     to->loss += x->loss;
     to->entropy += x->entropy;
     to->clipped += x->clipped;
@@ -344,69 +343,88 @@ static tare_status gather_micros(struct trainer *t, const struct cut *c, const i
     return m->comm->gather(m->comm, in, sizes[m->rank], out, sizes, e);
 }
 
-/* Gathers `item` bytes for each micro-batch from all ranks; on one rank *all is mine. */
-static tare_status gather_items(struct trainer *t, const struct cut *c, const void *mine, int64_t item, const void **all,
-                                struct err *e)
-{
-    char *gathered;
-    int64_t *bytes;
-    *all = mine;
-    if (t->m->ranks == 1 || !item) return TARE_OK;
-    TRY(arena_new(&t->work, &gathered, c->n * item, e));
-    TRY(arena_new(&t->work, &bytes, c->n, e));
-    for (int64_t i = 0; i < c->n; i++) bytes[i] = item;
-    *all = gathered;
-    return gather_micros(t, c, bytes, mine, gathered, e);
-}
-
-/* Adds the tallies of all micro-batches in their order. sums: [micro-batches of this rank,
- * n_sums] */
-static tare_status add_tallies(struct trainer *t, const struct cut *c, const struct tally *mine, const double *sums,
-                               const struct microbatch_job *j, struct err *e)
+/* Adds the tallies of all micro-batches in their order. mine: [micro-batches of this rank] */
+static tare_status add_tallies(struct trainer *t, const struct cut *c, const struct tally *mine, const struct microbatch_job *j,
+                               struct err *e)
 {
     const int64_t ranks = t->m->ranks;
-    const void *tallies, *all_sums;
-    TRY(gather_items(t, c, mine, (int64_t)sizeof *mine, &tallies, e));
-    TRY(gather_items(t, c, sums, j->n_sums * (int64_t)sizeof *sums, &all_sums, e));
+    const struct tally *all = mine;
+    if (ranks > 1) {
+        struct tally *gathered;
+        int64_t *bytes;
+        TRY(arena_new(&t->work, &gathered, c->n, e));
+        TRY(arena_new(&t->work, &bytes, c->n, e));
+        for (int64_t i = 0; i < c->n; i++) bytes[i] = (int64_t)sizeof *gathered;
+        TRY(gather_micros(t, c, bytes, mine, gathered, e));
+        all = gathered;
+    }
     for (int64_t i = 0; i < c->n; i++) {
         int64_t before = i / ranks; /* micro-batches of the lower ranks, and earlier ones of this rank */
         for (int64_t r = 0; r < i % ranks; r++) before += (c->n - r + ranks - 1) / ranks;
-        add_tally(j->tally, (const struct tally *)tallies + before, (const double *)all_sums + before * j->n_sums, j->n_sums);
+        add_tally(j->tally, all + before);
     }
     return TARE_OK;
 }
 
-/* Copies the values of the completion tokens of one micro-batch from x to the buffer, or back.
- * Returns the end of the copied part of the buffer. */
-static float *copy_token_values(const struct batch *b, const struct cut *c, int64_t i, float *x, float *buffer, bool back)
+/* Values of the rollouts of a batch: `item` bytes for each token, or with begin NULL for each
+ * rollout. */
+struct rollout_values {
+    char *at;
+    const int64_t *begin; /* [N+1] */
+    int64_t item;
+};
+
+static int64_t bytes_of(const struct rollout_values *x, int64_t rollout)
+{
+    return x->item * (x->begin ? x->begin[rollout + 1] - x->begin[rollout] : 1);
+}
+
+/* Copies the values of one micro-batch's rollouts to the buffer, or back. Returns the end of the
+ * copied part of the buffer. */
+static char *copy_values(const struct cut *c, int64_t i, const struct rollout_values *x, char *buffer, bool back)
 {
     for (int64_t k = c->micro[i].begin; k < c->micro[i].end; k++) {
-        float *at = x + b->token_begin[c->rollout[k]];
-        const int64_t n = b->token_begin[c->rollout[k] + 1] - b->token_begin[c->rollout[k]];
-        memcpy(back ? at : buffer, back ? buffer : at, (size_t)n * sizeof *at);
+        const int64_t r = c->rollout[k], n = bytes_of(x, r);
+        char *at = x->at + x->item * (x->begin ? x->begin[r] : r);
+        memcpy(back ? at : buffer, back ? buffer : at, (size_t)n);
         buffer += n;
     }
     return buffer;
 }
 
-static tare_status gather_tokens(struct trainer *t, const struct batch *b, const struct cut *c, float *x, struct err *e)
+/* Gives every rank the values of all rollouts. */
+static tare_status gather_values(struct trainer *t, const struct cut *c, const struct rollout_values *x, struct err *e)
 {
     const struct model *m = t->m;
-    float *mine, *all, *at;
-    int64_t *bytes;
-    if (!x || m->ranks == 1) return TARE_OK;
-    TRY(arena_new(&t->work, &mine, b->n_tokens, e));
-    TRY(arena_new(&t->work, &all, b->n_tokens, e));
+    char *mine, *all, *at;
+    int64_t *bytes, total = 0;
+    if (!x->at || m->ranks == 1) return TARE_OK;
     TRY(arena_new(&t->work, &bytes, c->n, e));
+    for (int64_t i = 0; i < c->n; i++) {
+        for (int64_t k = c->micro[i].begin; k < c->micro[i].end; k++) bytes[i] += bytes_of(x, c->rollout[k]);
+        total += bytes[i];
+    }
+    TRY(arena_new_raw(&t->work, &mine, total + 1, e));
+    TRY(arena_new_raw(&t->work, &all, total + 1, e));
     at = mine;
-    for (int64_t i = m->rank; i < c->n; i += m->ranks) at = copy_token_values(b, c, i, x, at, false);
-    for (int64_t i = 0; i < c->n; i++)
-        for (int64_t k = c->micro[i].begin; k < c->micro[i].end; k++)
-            bytes[i] += (b->token_begin[c->rollout[k] + 1] - b->token_begin[c->rollout[k]]) * (int64_t)sizeof(float);
+    for (int64_t i = m->rank; i < c->n; i += m->ranks) at = copy_values(c, i, x, at, false);
     TRY(gather_micros(t, c, bytes, mine, all, e));
     at = all;
     for (int r = 0; r < m->ranks; r++)
-        for (int64_t i = r; i < c->n; i += m->ranks) at = copy_token_values(b, c, i, x, at, true);
+        for (int64_t i = r; i < c->n; i += m->ranks) at = copy_values(c, i, x, at, true);
+    return TARE_OK;
+}
+
+static tare_status gather_tokens(struct trainer *t, const struct batch *b, const struct cut *c, float *x, struct err *e)
+{
+    return gather_values(t, c, &(struct rollout_values){(char *)x, b->token_begin, (int64_t)sizeof *x}, e);
+}
+
+/* Asks for the shares of one micro-batch's rollouts. */
+static tare_status take_shares(const struct microbatch_job *j, const struct cut *c, const struct micro *m, struct err *e)
+{
+    for (int64_t k = m->begin; j->n_shares && k < m->end; k++)
+        TRY(j->share(j->ctx, c->rollout[k], j->shares + j->n_shares * c->rollout[k], e));
     return TARE_OK;
 }
 
@@ -429,13 +447,10 @@ tare_status microbatch_run(struct trainer *t, const struct microbatch_job *j, st
     const int64_t ranks = t->m->ranks, rank = t->m->rank;
     struct cut c;
     struct tally *tally;
-    double *sums;
     TRY(reserve_positions(t, j, e));
     /* A forward pass gives the same values however the batch is split. */
     TRY(cut_job(t, j, j->loss ? t->gradient_shards : ranks, &c, e));
     TRY(arena_new(&t->work, &tally, c.n / ranks + 1, e));
-    TRY(arena_new(&t->work, &sums, (c.n / ranks + 1) * j->n_sums, e));
-    for (int64_t i = 0; i <= c.n / ranks; i++) tally[i].sums = sums + i * j->n_sums;
     for (int64_t first = 0; first < c.n; first += ranks) {
         const int64_t remaining = c.n - first;
         t->grads.active = (int)(remaining < ranks ? remaining : ranks);
@@ -443,11 +458,16 @@ tare_status microbatch_run(struct trainer *t, const struct microbatch_job *j, st
             struct packing p;
             TRY(pack_micro(t, j, &c, &c.micro[first + rank], &p, e));
             TRY(run_packing(t, j, &p, &tally[first / ranks], e));
+            TRY(take_shares(j, &c, &c.micro[first + rank], e));
         } else if (j->loss) {
             TRY(model_backward_idle(t->m, &t->grads, e));
         }
     }
-    if (j->loss) return add_tallies(t, &c, tally, sums, j, e);
+    if (j->loss) {
+        TRY(add_tallies(t, &c, tally, j, e));
+        const struct rollout_values shares = {(char *)j->shares, NULL, j->n_shares * (int64_t)sizeof *j->shares};
+        return j->n_shares ? gather_values(t, &c, &shares, e) : TARE_OK;
+    }
     TRY(gather_tokens(t, j->b, &c, j->logprob, e));
     return gather_tokens(t, j->b, &c, j->entropy, e);
 }

@@ -10,7 +10,6 @@
 struct tally {
     double loss, entropy, clipped, kl_old, kl_ref, tokens; /* sums */
     double ratio_max, mismatch;                            /* maxima */
-    double *sums;                                          /* [microbatch_job.n_sums] */
 };
 /* Fills coef for the tokens of a block and adds to the tally; s->kl is NULL unless exact_kl is
  * set. */
@@ -27,8 +26,12 @@ struct microbatch_job {
     bool exact_kl;
     token_loss loss;
     void *ctx;
-    struct tally *tally;      /* sums are added to it if there is a loss */
-    int64_t n_sums;           /* number of tally->sums */
+    struct tally *tally; /* sums are added to it if there is a loss */
+    /* Called for each rollout after the loss of all its tokens, with shares + n_shares * rollout.
+     * Afterwards every rank has the shares of all rollouts. */
+    tare_status (*share)(void *ctx, int64_t rollout, double *share, struct err *e);
+    double *shares;           /* [N, n_shares] */
+    int64_t n_shares;         /* 0: no share */
     float *logprob, *entropy; /* [T] outputs; may be NULL */
 };
 tare_status microbatch_run(struct trainer *t, const struct microbatch_job *job, struct err *e);

@@ -2,10 +2,13 @@
  * minibatches and the head.
  *
  *   TRY(objective_open(&options, &o, e));
- *   each step:       TRY(objective_begin(o, b, &columns, e));
- *   each minibatch:  TRY(objective_prepare(o, groups, n, logprob, entropy, e));
- *   each block:      TRY(objective_compute(o, &block, sums, &got, e));
- *   at its end:      TRY(objective_apply(o, step, collected, e));
+ *   each step:       objective_forget(o);
+ *                    TRY(objective_begin(o, b, &columns, e));
+ *   each minibatch:  TRY(objective_annotate(o, groups, n, logprob, entropy, e));
+ *   each block:      TRY(objective_compute(o, &block, &got, e));
+ *   each rollout:    TRY(objective_collect(o, rollout, share, e));
+ *   its end:         objective_add(o, shares, n_rollouts);
+ *   at its end:      TRY(objective_apply(o, step, updates, skipped, e));
  *
  * Columns are in host memory, even if the model is on a device: a block's logprobs are copied from
  * it and its coefficients to it (microbatch.c), the same few numbers a token for every objective.
@@ -27,17 +30,25 @@ struct objective_options {
     struct plugin_env env;
 };
 
-/* Fails with the errors of plugin_open, for unknown needs, and for TARE_OBJECTIVE_SAMPLER combined
- * with loss.old_logprobs = sampler or with loss.rollout_is. */
+/* Fails with the errors of plugin_open, and for the column "sampler_logprob" combined with
+ * loss.old_logprobs = sampler or with loss.rollout_is. */
 tare_status objective_open(const struct objective_options *o, struct objective **out, struct err *e);
-/* Reads the needs of the configuration's objective without opening it, plus
- * TARE_OBJECTIVE_REFERENCE if the estimator reads the reference's logprobs. */
-tare_status objective_read_needs(const struct config *c, uint32_t *needs, struct err *e);
 void objective_free(struct objective *o); /* NULL: no-op */
-uint32_t objective_needs(const struct objective *o);
+
+/* What an objective needs beside the batch. */
+struct objective_uses {
+    bool looks_ahead; /* a forward pass before each minibatch */
+    bool ref_logprob; /* logprobs of the reference policy */
+    bool kl;          /* the exact KL, and with it the reference policy in the update */
+};
+struct objective_uses objective_uses(const struct objective *o);
+/* Reads it from a configuration without creating the objective. ref_logprob is also set if the
+ * estimator reads the reference's logprobs. */
+tare_status objective_read_uses(const struct config *c, struct objective_uses *out, struct err *e);
+bool objective_wants(const struct objective *o, enum column_id column);
+bool objective_treats_off_policy(const struct objective *o);
 const struct plugin *objective_plugin(const struct objective *o);
-bool objective_prepares(const struct objective *o);
-int64_t objective_sums(const struct objective *o); /* numbers that collect adds to */
+int64_t objective_collects(const struct objective *o); /* numbers that collect gives for a rollout */
 
 /* Token columns that are not in the step's batch; they must outlive the step. */
 struct objective_columns {
@@ -46,11 +57,14 @@ struct objective_columns {
     const double *weight; /* [T] c_t of the current minibatch */
     const int64_t *owner; /* [T] rollout of a token */
 };
+/* Forgets what the last step collected. */
+void objective_forget(struct objective *o);
 tare_status objective_begin(struct objective *o, const struct batch *b, const struct objective_columns *columns, struct err *e);
 
-/* Prepares the minibatch's groups. logprob, entropy: [T] under the current weights, or NULL. */
-tare_status objective_prepare(struct objective *o, const int64_t *groups, int64_t n, const float *logprob, const float *entropy,
-                              struct err *e);
+/* Annotates the minibatch's groups. logprob, entropy: [T] under the current weights, or both
+ * NULL. */
+tare_status objective_annotate(struct objective *o, const int64_t *groups, int64_t n, const float *logprob, const float *entropy,
+                               struct err *e);
 
 /* n tokens of the batch by their index into batch->ids, with their values from the head; kl may be
  * NULL. */
@@ -65,12 +79,18 @@ struct objective_block {
     const double *value, *dlogprob, *dentropy, *dkl; /* dkl may be NULL */
     const uint8_t *clipped;
 };
-/* Computes a block. collect adds to sums [objective_sums]. */
-tare_status objective_compute(struct objective *o, const struct token_block *block, double *sums, struct objective_block *out,
-                              struct err *e);
+tare_status objective_compute(struct objective *o, const struct token_block *block, struct objective_block *out, struct err *e);
 
-/* Updates the state after the step's last minibatch; nothing else changes it. */
-tare_status objective_apply(struct objective *o, int64_t step, const double *collected, struct err *e);
+/* Writes a rollout's share [objective_collects], zero on entry, after all its tokens were computed.
+ * If some were not (a ratio that is not finite), the share is NaN. */
+tare_status objective_collect(struct objective *o, int64_t rollout, double *share, struct err *e);
+/* Adds the shares of a minibatch's n rollouts [n, objective_collects] in their order. A minibatch
+ * with a share of NaN adds nothing: its optimizer step is skipped on all ranks. */
+void objective_add(struct objective *o, const double *shares, int64_t n);
+
+/* Updates the state after the step's last minibatch; nothing else changes it. updates: optimizer
+ * steps; skipped: those left out because the gradient was not finite. */
+tare_status objective_apply(struct objective *o, int64_t step, int64_t updates, int64_t skipped, struct err *e);
 
 /* The plugin's state, framed (plugin.h). */
 tare_status objective_save(const struct objective *o, struct str *out, struct err *e);

@@ -17,8 +17,9 @@ struct trainer {
     const struct train_config *train;
     const struct loss_config *loss;
     struct objective *objective; /* owned by the caller; NULL: supervised steps only */
-    /* Numbers that the objective collected in the last update, for objective_apply; NULL: none. */
-    const double *collected;
+    /* Optimizer steps of the last update_run, and those of them that were skipped because the
+     * gradient was not finite. */
+    int64_t updates, skipped;
     double temperature; /* of pi and pi_old */
     uint64_t seed;
     int64_t total_steps;             /* optimizer steps of the whole run, for the schedule */

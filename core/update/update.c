@@ -31,7 +31,7 @@ static int64_t cut_minibatches(const struct trainer *t, const struct batch *b, i
 
 /* Work arrays of one iteration, in the batch's sizes. */
 struct work {
-    double *weight, *ratio, *sums;
+    double *weight, *ratio, *shares; /* shares: [N, objective_collects] */
     int64_t *owner, *order, *end;
     float *old, *now, *now_entropy; /* now: before each minibatch, if the objective needs it */
 };
@@ -40,11 +40,11 @@ static tare_status work_new(struct trainer *t, const struct batch *b, struct wor
 {
     struct arena *a = &t->work;
     *w = (struct work){0};
-    if (objective_needs(t->objective) & TARE_OBJECTIVE_PASS) {
+    if (objective_uses(t->objective).looks_ahead) {
         TRY(arena_new(a, &w->now, b->n_tokens, e));
         TRY(arena_new(a, &w->now_entropy, b->n_tokens, e));
     }
-    TRY(arena_new(a, &w->sums, objective_sums(t->objective) + 1, e));
+    TRY(arena_new(a, &w->shares, b->n_rollouts * objective_collects(t->objective) + 1, e));
     TRY(arena_new(a, &w->ratio, b->n_tokens, e));
     TRY(arena_new(a, &w->weight, b->n_tokens, e));
     TRY(arena_new(a, &w->owner, b->n_tokens, e));
@@ -81,11 +81,10 @@ static int64_t longest_completion(const struct batch *b)
 }
 
 /* Passes the logprobs of the minibatch's tokens under the current weights to an objective that
- * needs them, before the gradients. */
-static tare_status prepare_objective(struct trainer *t, const struct batch *b, const struct work *w, const struct minibatch *part,
-                                     struct err *e)
+ * looks ahead, before the gradients. */
+static tare_status annotate_tokens(struct trainer *t, const struct batch *b, const struct work *w, const struct minibatch *part,
+                                   struct err *e)
 {
-    if (!objective_prepares(t->objective)) return TARE_OK;
     if (w->now)
         TRY(microbatch_run(t,
                            &(struct microbatch_job){.b = b,
@@ -96,7 +95,7 @@ static tare_status prepare_objective(struct trainer *t, const struct batch *b, c
                                                     .logprob = w->now,
                                                     .entropy = w->now_entropy},
                            e));
-    return objective_prepare(t->objective, part->groups, part->n, w->now, w->now_entropy, e);
+    return objective_annotate(t->objective, part->groups, part->n, w->now, w->now_entropy, e);
 }
 
 static tare_status run_minibatch(struct trainer *t, const struct work *w, struct policy_loss *p, struct minibatch part,
@@ -104,22 +103,28 @@ static tare_status run_minibatch(struct trainer *t, const struct work *w, struct
 {
     const struct batch *b = p->b;
     const struct loss_config *c = t->loss;
-    const bool exact = (c->kl_coef > 0 && c->kl == KL_EXACT) || (objective_needs(t->objective) & TARE_OBJECTIVE_KL);
+    const bool exact = (c->kl_coef > 0 && c->kl == KL_EXACT) || objective_uses(t->objective).kl;
+    const int64_t n_shares = objective_collects(t->objective);
     if (!any_weight(b, part.groups, part.n)) return TARE_OK;
     TRY(token_weights(b, c, &part, w->weight, e));
-    TRY(prepare_objective(t, b, w, &part, e));
-    return microbatch_run(t,
-                          &(struct microbatch_job){.b = b,
-                                                   .groups = part.groups,
-                                                   .n_groups = part.n,
-                                                   .rollout_weight = b->rollout_weight,
-                                                   .m = t->m,
-                                                   .exact_kl = exact,
-                                                   .loss = loss_policy_tokens,
-                                                   .ctx = p,
-                                                   .tally = total,
-                                                   .n_sums = objective_sums(t->objective)},
-                          e);
+    TRY(annotate_tokens(t, b, w, &part, e));
+    memset(w->shares, 0, (size_t)(b->n_rollouts * n_shares) * sizeof *w->shares);
+    TRY(microbatch_run(t,
+                       &(struct microbatch_job){.b = b,
+                                                .groups = part.groups,
+                                                .n_groups = part.n,
+                                                .rollout_weight = b->rollout_weight,
+                                                .m = t->m,
+                                                .exact_kl = exact,
+                                                .loss = loss_policy_tokens,
+                                                .ctx = p,
+                                                .tally = total,
+                                                .share = loss_policy_share,
+                                                .shares = w->shares,
+                                                .n_shares = n_shares},
+                       e));
+    objective_add(t->objective, w->shares, b->n_rollouts); /* 0 outside of the minibatch */
+    return TARE_OK;
 }
 
 static tare_status run_minibatches(struct trainer *t, struct work *w, struct policy_loss *p, struct tally *total,
@@ -174,23 +179,25 @@ tare_status update_run(struct trainer *t, const struct batch *b, struct update_r
 {
     *r = (struct update_report){0};
     if (!t->objective) FAIL(e, TARE_E_STATE, "the trainer has no objective");
-    t->collected = NULL;
+    t->updates = t->skipped = 0;
+    objective_forget(t->objective);
     if (!b->n_groups) return TARE_OK;
     struct work w;
     arena_reset(&t->work);
     TRY(work_new(t, b, &w, e));
     TRY(proof_weights_fault(t->m, e));
-    struct tally sum = {.sums = w.sums};
+    struct tally sum = {0};
     struct policy_loss p = {.objective = t->objective,
                             .b = b,
                             .c = t->loss,
-                            .columns = {.old = b->logprob, .sampled = b->logprob, .weight = w.weight, .owner = w.owner},
+                            .columns = {.old = b->logprob, .weight = w.weight, .owner = w.owner},
                             .ratio = w.ratio,
                             .stops = t->train->on_nonfinite == NONFINITE_STOP,
-                            .traces = objective_needs(t->objective) & TARE_OBJECTIVE_TRACES};
+                            .traces = objective_treats_off_policy(t->objective)};
     if (t->loss->old_logprobs == OLD_RECOMPUTE) {
         TRY(update_logprobs(t, t->m, b, w.old, NULL, e));
         p.columns.old = w.old;
+        p.columns.sampled = b->logprob;
         if (t->loss->rollout_is == ROLLOUT_IS_TIS) p.sampled = b->logprob;
     }
     TRY(reward_kl(t, p.columns.old, &p.b, e));
@@ -199,7 +206,8 @@ tare_status update_run(struct trainer *t, const struct batch *b, struct update_r
     const tare_status status = run_minibatches(t, &w, &p, &sum, r, e);
     t->largest_advantage = 0;
     TRY(status);
-    t->collected = w.sums;
+    t->updates = r->optimizer_steps;
+    t->skipped = r->skipped;
     r->entropy = sum.entropy / sum.tokens;
     r->clip_fraction = sum.clipped / sum.tokens;
     r->approx_kl = sum.kl_old / sum.tokens;
@@ -212,7 +220,5 @@ tare_status update_run(struct trainer *t, const struct batch *b, struct update_r
 
 tare_status update_apply(struct trainer *t, int64_t step, struct err *e)
 {
-    const double *collected = t->collected;
-    t->collected = NULL;
-    return collected ? objective_apply(t->objective, step, collected, e) : TARE_OK;
+    return objective_apply(t->objective, step, t->updates, t->skipped, e);
 }

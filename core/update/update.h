@@ -28,7 +28,8 @@ struct update_report { /* means over the tokens of all minibatches; NaN for no t
 /* Runs one iteration: train.epochs passes over the batch in minibatches. The advantages and rollout
  * weights of b are constants. */
 tare_status update_run(struct trainer *t, const struct batch *b, struct update_report *report, struct err *e);
-/* Passes the objective the numbers that the last update collected, for its state. */
+/* Passes the objective what the last update_run collected, for its state. Called in every step, also
+ * after an update without groups. */
 tare_status update_apply(struct trainer *t, int64_t step, struct err *e);
 
 /* Computes logprob (and entropy, may be NULL) [T] of the batch's completion tokens under m, at the

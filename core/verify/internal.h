@@ -5,14 +5,6 @@
 #include "base/pool.h"
 #include "verify/verify.h"
 
-#include <pthread.h>
-
-enum {
-    VERIFY_MAX = 16,      /* verifiers of a run */
-    VERIFY_EXTRACT = 512, /* bytes kept of an extracted answer */
-    VERIFY_SEGMENTS = 256 /* segments of a completion */
-};
-
 struct worker;  /* call/worker.h */
 struct waiting; /* waiting.c */
 
@@ -30,16 +22,13 @@ struct verifier {
 struct verify {
     struct verify_options options;
     struct pool *pool;
-    struct verifier verifiers[VERIFY_MAX];
+    struct verifier verifiers[TARE_LIMIT_VERIFIERS];
     int64_t n_verifiers;
     int64_t segmenter; /* index of the verifier that gives segments; -1: none */
     /* the caller's; also receives the metrics of plugins in worker processes */
     struct plugin_env env;
     struct arena arena;
     struct worker *workers; /* [threads]; NULL: plugins run in this process */
-    pthread_mutex_t lock;   /* protects the reasons */
-    const char **reasons;   /* distinct reasons from workers */
-    int64_t n_reasons, reasons_capacity;
 };
 
 /* Iterates over the entries of verifier.plugins and modifies the text. `next` is the text before
@@ -50,13 +39,26 @@ struct verify_list {
 };
 tare_status verify_list_next(struct verify_list *l, struct verify_use *use, bool *more, struct err *e);
 
+/* A verdict and the streams to which the plugin writes its texts. It is not moved between open and
+ * the last use. */
+struct verify_output {
+    tare_verdict verdict;
+    tare_stream extracted, note;
+};
+/* Makes an empty verdict. extracted, note: NULL: not wanted. */
+void verify_output_open(struct verify_output *o, struct verify_text *extracted, struct verify_text *note);
+/* Replaces what was written by a verdict of the host: reward 0, no extracted text, this note. */
+void verify_output_lose(struct verify_output *o, int32_t code, const char *note);
+/* Writes to a stream of an output; no-op for NULL. */
+void verify_put(const tare_stream *out, tare_text text);
+
 /* One plugin call: verifier c verifies n items on worker `thread`. */
 struct verify_call {
     int64_t c;
     int thread;
     const struct verify_item *items;
     int64_t n;
-    tare_verdict *verdicts; /* [n] */
+    struct verify_output *outputs; /* [n] */
 };
 /* Return true, or TARE_E_CANCELLED, if the run is being cancelled; the remaining items are then not
  * verified. Any thread. */
@@ -64,27 +66,24 @@ bool verify_cancelled(const struct verify *v);
 tare_status verify_go_on(const struct verify *v, struct err *e);
 enum { VERIFY_POLL_NS = 100000000 }; /* the longest wait between two checks for cancellation */
 /* Builds the plugin's view of an item. */
-tare_answer verify_answer(const struct verify_item *item, int64_t deadline_ns);
+tare_completion verify_completion(const struct verify_item *item, int64_t deadline_ns);
 /* Returns the time limit of a call in nanoseconds, verifier.timeout per item; 0: unlimited. */
 int64_t verify_call_time(const struct verify *v, const struct verify_call *call);
 /* Returns whether verifier c receives all items in one call. */
 bool verify_together(const struct verify *v, int64_t c);
 
-/* waiting.c: verifiers with submit and poll. waiting_collect submits the items that were not
+/* waiting.c: verifiers with submit, poll and take. waiting_collect submits the items that were not
  * submitted before and waits for all of them; waiting_take then returns each verdict until
  * waiting_end. */
 bool verify_waits_for(const struct verify *v, int64_t c);
 tare_status waiting_collect(struct verify *v, int64_t c, const struct verify_item *items, int64_t n, struct err *e);
-void waiting_take(struct verify *v, int64_t c, int64_t at, struct verify_item *item, tare_verdict *out);
+void waiting_take(const struct verify *v, int64_t c, int64_t at, struct verify_output *out);
 void waiting_end(struct verify *v, int64_t c);
 void waiting_free(struct verify *v, int64_t c);
 
 /* segments.c: writes the items' segments to the token columns of the batch. */
 tare_status verify_place_segments(const struct verify *v, const struct verify_item *items, struct batch *b, struct arena *a,
                                   struct err *e);
-
-/* Returns the single copy of a reason, which lives as long as v. Any thread. */
-tare_status verify_intern(struct verify *v, tare_text reason, const char **out, struct err *e);
 
 /* One worker process per thread, started by the thread's first call. If a worker dies or is late,
  * every item of the call gets the verdict crashed or timed out, and the next call starts a new
@@ -98,6 +97,6 @@ tare_status worker_group_call(const struct verify *v, const struct verify_call *
  * truncated or has values that a verifier must not return, for instance because a plugin overwrote
  * its process's memory; the verdicts are then undefined. */
 struct wire;
-tare_status reply_take(const struct verify *v, struct wire *w, const struct verify_call *call, struct err *e);
+void reply_take(const struct verify *v, struct wire *w, const struct verify_call *call);
 
 #endif

@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static void take_segments(struct wire *w, const struct verify_item *item, tare_verdict *out)
 {
@@ -21,21 +20,18 @@ static void take_segments(struct wire *w, const struct verify_item *item, tare_v
     }
 }
 
-static tare_status take_verdict(const struct verify *v, struct wire *w, const struct verify_item *item, tare_verdict *out,
-                                struct err *e)
+static void take_verdict(struct wire *w, const struct verify_item *item, tare_verdict *out)
 {
     const int64_t code = wire_int(w);
     out->reward = wire_double(w);
-    const tare_text extracted = wire_text(w), reason = wire_text(w);
+    const tare_text extracted = wire_text(w), note = wire_text(w);
     take_segments(w, item, out);
-    if (code < TARE_CORRECT || code > TARE_PARTIAL || code == TARE_CRASHED || !isfinite(out->reward)) w->bad = true;
-    out->reason = NULL;
-    out->size = 0;
-    if (w->bad) return TARE_OK;
+    if (code < TARE_VERDICT_CORRECT || code > TARE_VERDICT_PARTIAL || code == TARE_VERDICT_CRASHED || !isfinite(out->reward))
+        w->bad = true;
+    if (w->bad) return;
     out->code = (int32_t)code;
-    out->size = extracted.size < out->capacity ? extracted.size : out->capacity;
-    if (out->size > 0) memcpy(out->extracted, extracted.data, (size_t)out->size);
-    return reason.size ? verify_intern((struct verify *)(uintptr_t)v, reason, &out->reason, e) : TARE_OK;
+    verify_put(out->extracted, extracted);
+    verify_put(out->note, note);
 }
 
 /* Passes the plugins' metrics to the caller's host, as without worker processes. */
@@ -46,16 +42,16 @@ static void take_metrics(const struct verify *v, struct wire *w)
     for (int64_t k = 0; k < n && !w->bad; k++) {
         const tare_text text = wire_text(w);
         const double value = wire_double(w);
+        const int64_t how = wire_int(w);
         if (w->bad || !v->env.metric) continue;
         snprintf(name, sizeof name, "%.*s", (int)(text.size < 159 ? text.size : 159), text.data);
-        v->env.metric(v->env.ctx, name, value);
+        v->env.metric(v->env.ctx, name, value, (int32_t)how);
     }
 }
 
-tare_status reply_take(const struct verify *v, struct wire *w, const struct verify_call *call, struct err *e)
+void reply_take(const struct verify *v, struct wire *w, const struct verify_call *call)
 {
     (void)wire_text(w);
-    for (int64_t i = 0; i < call->n && !w->bad; i++) TRY(take_verdict(v, w, &call->items[i], &call->verdicts[i], e));
+    for (int64_t i = 0; i < call->n && !w->bad; i++) take_verdict(w, &call->items[i], &call->outputs[i].verdict);
     take_metrics(v, w);
-    return TARE_OK;
 }

@@ -8,7 +8,7 @@
 enum row_answer verify_row_answer(const struct verify *v, int64_t c)
 {
     const uint32_t uses = v->verifiers[c].uses;
-    return uses & TARE_USES_ANSWER ? ROW_ANSWER_COMPARED : uses & TARE_MAY_USE_ANSWER ? ROW_ANSWER_UNKNOWN : ROW_ANSWER_UNUSED;
+    return uses & TARE_USES_ANSWER ? ROW_ANSWER_COMPARED : uses & TARE_USES_MAYBE_ANSWER ? ROW_ANSWER_UNKNOWN : ROW_ANSWER_UNUSED;
 }
 
 tare_status verify_try_row(struct verify *v, const struct row *row, struct err *e)
@@ -21,8 +21,7 @@ tare_status verify_try_row(struct verify *v, const struct row *row, struct err *
                                .answer = row->answer,
                                .row = row->json,
                                .uid = row->uid,
-                               .tokens = 1,
-                               .finish = -1};
+                               .tokens = 1};
     const tare_status s = verify_items(v, &item, 1, (struct verify_parts){0}, e);
     if (s && !strncmp(e->message, PLACE, sizeof PLACE - 1))
         memmove(e->message, e->message + sizeof PLACE - 1, strlen(e->message) - sizeof PLACE + 2);
@@ -36,7 +35,7 @@ static tare_status uses_of(struct verify *v, const struct verify_use *use, const
 {
     const struct plugin *p;
     const tare_value *values;
-    TRY(plugin_open(use->plugin, TARE_VERIFIER, search, &p, e));
+    TRY(plugin_open(use->plugin, TARE_KIND_VERIFIER, search, &p, e));
     TRY(plugin_params_as(p, use->as ? use->as : p->desc.name, settings, &v->arena, &values, e));
     return plugin_uses(p, values, out, e);
 }
@@ -55,7 +54,7 @@ static tare_status add_readers(struct verify *v, const struct config *c, char *t
     for (; more; found = true) {
         uint32_t uses;
         TRY(uses_of(v, &use, &search, c->params, &uses, e));
-        if (uses & TARE_REFUSES_ROWS) TRY(verify_add(v, &use, &search, c->params, &env, e));
+        if (uses & TARE_USES_ROW) TRY(verify_add(v, &use, &search, c->params, &env, e));
         any |= (uses & TARE_USES_ANSWER) != 0;
         TRY(verify_list_next(&list, &use, &more, e));
     }
@@ -75,7 +74,7 @@ static tare_status find_program(struct verify *v, const struct config *c, char *
     while (more) {
         uint32_t uses;
         TRY(uses_of(v, &use, &search, c->params, &uses, e));
-        *found |= (uses & TARE_MAY_USE_ANSWER) != 0;
+        *found |= (uses & TARE_USES_MAYBE_ANSWER) != 0;
         TRY(verify_list_next(&list, &use, &more, e));
     }
     return TARE_OK;
@@ -120,6 +119,24 @@ tare_status verify_row_fields(const struct config *c, const struct dataset *cons
         if (data[i] && data[i]->n) TRY(add_fields(all, KEYS[i], data[i], e));
     TRY(json_print(all, &line, e));
     return arena_strdup(a, line.data, line.size, (char **)(uintptr_t)out, e);
+}
+
+tare_status verify_find_unrepeatable(const struct config *c, struct arena *a, const char **out, struct err *e)
+{
+    const struct plugin_search search = {.folder = c->run.plugins};
+    struct verify_list list = {0};
+    struct verify_use use;
+    bool more;
+    *out = NULL;
+    TRY(arena_strdup(a, c->verifier.plugins, -1, &list.next, e));
+    TRY(verify_list_next(&list, &use, &more, e));
+    while (more && !*out) {
+        const struct plugin *p;
+        TRY(plugin_open(use.plugin, TARE_KIND_VERIFIER, &search, &p, e));
+        if (!(p->verifier->flags & TARE_VERIFIER_REPEATS)) *out = use.as ? use.as : p->desc.name;
+        TRY(verify_list_next(&list, &use, &more, e));
+    }
+    return TARE_OK;
 }
 
 static tare_status check_rows(struct verify *v, bool compared, const struct dataset *d, struct err *e)

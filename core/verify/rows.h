@@ -30,4 +30,9 @@ tare_status verify_check_rows(const struct config *c, const struct dataset *d, s
 tare_status verify_row_fields(const struct config *c, const struct dataset *const data[2], struct arena *a, const char **out,
                               struct err *e);
 
+/* Finds the first verifier of verifier.plugins that may give a completion another verdict the second
+ * time, so that a recorded verdict counts and is not compared. *out: its name in the arena; NULL:
+ * none. Creates no instance. */
+tare_status verify_find_unrepeatable(const struct config *c, struct arena *a, const char **out, struct err *e);
+
 #endif

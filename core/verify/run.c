@@ -31,7 +31,7 @@ bool verify_cancelled(const struct verify *v)
 
 tare_status verify_go_on(const struct verify *v, struct err *e)
 {
-    if (verify_cancelled(v)) FAIL(e, TARE_E_CANCELLED, "interrupted before all answers were verified");
+    if (verify_cancelled(v)) FAIL(e, TARE_E_CANCELLED, "interrupted before all completions were verified");
     return TARE_OK;
 }
 
@@ -42,28 +42,30 @@ int64_t verify_call_time(const struct verify *v, const struct verify_call *call)
 
 bool verify_together(const struct verify *v, int64_t c)
 {
-    return v->verifiers[c].plugin->verifier->flags & TARE_JUDGES_TOGETHER;
+    return v->verifiers[c].plugin->verifier->flags & TARE_VERIFIER_TOGETHER;
 }
 
-tare_answer verify_answer(const struct verify_item *item, int64_t deadline_ns)
+tare_completion verify_completion(const struct verify_item *item, int64_t deadline_ns)
 {
-    return (tare_answer){.struct_size = sizeof(tare_answer),
-                         .prompt = item->prompt,
-                         .completion = item->completion,
-                         .answer = item->answer.data ? item->answer : (tare_text){"", 0},
-                         .row = item->row,
-                         .deadline_ns = deadline_ns,
-                         .prompt_uid = item->uid,
-                         .group = item->group,
-                         .sample = item->sample,
-                         .n_tokens = item->tokens,
-                         .finish = item->finish,
-                         .off_policy = item->off_policy};
+    return (tare_completion){.struct_size = sizeof(tare_completion),
+                             .prompt = item->prompt,
+                             .text = item->completion,
+                             .answer = item->answer.data ? item->answer : (tare_text){"", 0},
+                             .row = item->row,
+                             .messages = item->messages,
+                             .deadline_ns = deadline_ns,
+                             .prompt_uid = item->uid,
+                             .group = item->group,
+                             .index = item->sample,
+                             .n_turns = item->turns,
+                             .n_tokens = item->tokens,
+                             .finish = item->finish,
+                             .off_policy = item->off_policy};
 }
 
 struct call_arguments { /* arguments of a plugin call, [n] each */
-    tare_answer *answer;
-    const tare_answer **answers;
+    tare_completion *completion;
+    const tare_completion **completions;
     tare_verdict **verdicts;
 };
 
@@ -75,23 +77,20 @@ static tare_status call_plugin(const struct verify *v, const struct verify_call 
     TRY(verify_go_on(v, e));
     if (v->workers) return worker_group_call(v, call, e);
     for (int64_t i = 0; i < call->n; i++) {
-        a->answer[i] = verify_answer(&call->items[i], deadline);
-        a->answers[i] = &a->answer[i];
-        a->verdicts[i] = &call->verdicts[i];
+        a->completion[i] = verify_completion(&call->items[i], deadline);
+        a->completions[i] = &a->completion[i];
+        a->verdicts[i] = &call->outputs[i].verdict;
     }
-    return plugin_verify(f->instance[f->n_instances > 1 ? call->thread : 0], a->answers, a->verdicts, call->n, e);
+    return plugin_verify(f->instance[f->n_instances > 1 ? call->thread : 0], a->completions, a->verdicts, call->n, e);
 }
 
-/* Returns an empty verdict with its buffers. Only the first verifier's extracted text is kept.
- * segments: verifier c gives them. */
-static tare_verdict empty_verdict(const struct verify_item *item, int64_t c, bool segments, char *nothing)
+/* Only the first verifier's texts are kept. */
+static void open_output(struct verify_output *o, const struct verify *v, int64_t c, const struct verify_item *item)
 {
-    const bool kept = !c && item->extracted;
-    return (tare_verdict){.struct_size = sizeof(tare_verdict),
-                          .extracted = kept ? item->extracted : nothing,
-                          .capacity = kept ? item->capacity : 0,
-                          .segment = segments ? item->segment : NULL,
-                          .segment_capacity = segments && item->segment ? item->segment_capacity : 0};
+    verify_output_open(o, c ? NULL : item->extracted, c ? NULL : item->note);
+    if (c != v->segmenter || !item->segment) return;
+    o->verdict.segment = item->segment;
+    o->verdict.segment_capacity = item->segment_capacity;
 }
 
 static void store_verdict(struct job *j, int64_t i, int64_t c, const tare_verdict *verdict)
@@ -99,49 +98,46 @@ static void store_verdict(struct job *j, int64_t i, int64_t c, const tare_verdic
     struct verify_item *item = &j->items[i];
     j->part[i * j->v->n_verifiers + c] = verdict->reward;
     if (j->verdict) j->verdict[i * verify_n_components(j->v) + c] = verdict->code;
-    if (verdict->code == TARE_CRASHED) atomic_fetch_add(&j->crashed, 1);
+    if (verdict->code == TARE_VERDICT_CRASHED) atomic_fetch_add(&j->crashed, 1);
     if (c == j->v->segmenter) item->n_segments = verdict->n_segments;
     if (c) return;
     item->verdict = verdict->code;
-    item->reason = verdict->reason;
-    item->extracted_size = verdict->size;
 }
 
 static tare_status verify_item_alone(struct job *j, int64_t i, int thread, struct err *e)
 {
-    char nothing[8];
-    tare_answer answer;
-    const tare_answer *answers;
+    tare_completion completion;
+    const tare_completion *completions;
     tare_verdict *verdicts;
-    const struct call_arguments args = {&answer, &answers, &verdicts};
+    const struct call_arguments args = {&completion, &completions, &verdicts};
     for (int64_t c = j->first; c < j->last; c++) {
-        tare_verdict verdict = empty_verdict(&j->items[i], c, c == j->v->segmenter, nothing);
-        const struct verify_call call = {c, thread, &j->items[i], 1, &verdict};
+        struct verify_output output;
+        open_output(&output, j->v, c, &j->items[i]);
+        const struct verify_call call = {c, thread, &j->items[i], 1, &output};
         TRY(call_plugin(j->v, &call, &args, e));
-        store_verdict(j, i, c, &verdict);
+        store_verdict(j, i, c, &output.verdict);
     }
     return TARE_OK;
 }
 
 static void call_arguments_free(struct call_arguments *a)
 {
-    mem_free(a->answer);
-    mem_free((void *)a->answers);
+    mem_free(a->completion);
+    mem_free((void *)a->completions);
     mem_free(a->verdicts);
 }
 
 static tare_status verify_together_all(struct job *j, int64_t c, struct err *e)
 {
-    char nothing[8];
-    OWNED(mem_free_at) tare_verdict *verdict = NULL;
+    OWNED(mem_free_at) struct verify_output *output = NULL;
     OWNED(call_arguments_free) struct call_arguments args = {0};
-    TRY(mem_new(j->n * (int64_t)sizeof *verdict, (void **)&verdict, e));
-    TRY(mem_new(j->n * (int64_t)sizeof *args.answer, (void **)&args.answer, e));
-    TRY(mem_new(j->n * (int64_t)sizeof *args.answers, (void **)&args.answers, e));
+    TRY(mem_new(j->n * (int64_t)sizeof *output, (void **)&output, e));
+    TRY(mem_new(j->n * (int64_t)sizeof *args.completion, (void **)&args.completion, e));
+    TRY(mem_new(j->n * (int64_t)sizeof *args.completions, (void **)&args.completions, e));
     TRY(mem_new(j->n * (int64_t)sizeof *args.verdicts, (void **)&args.verdicts, e));
-    for (int64_t i = 0; i < j->n; i++) verdict[i] = empty_verdict(&j->items[i], c, c == j->v->segmenter, nothing);
-    const tare_status s = call_plugin(j->v, &(struct verify_call){c, 0, j->items, j->n, verdict}, &args, e);
-    for (int64_t i = 0; i < j->n && !s; i++) store_verdict(j, i, c, &verdict[i]);
+    for (int64_t i = 0; i < j->n; i++) open_output(&output[i], j->v, c, &j->items[i]);
+    const tare_status s = call_plugin(j->v, &(struct verify_call){c, 0, j->items, j->n, output}, &args, e);
+    for (int64_t i = 0; i < j->n && !s; i++) store_verdict(j, i, c, &output[i].verdict);
     if (s && j->n > 1)
         err_prefix(e, "row %s, sample %lld, and %lld more", name_of(j->items), (long long)j->items->sample, (long long)j->n - 1);
     else if (s)
@@ -176,9 +172,10 @@ static tare_status verify_waiting(struct job *j, int64_t c, struct err *e)
 {
     const tare_status s = waiting_collect(j->v, c, j->items, j->n, e);
     for (int64_t i = 0; i < j->n && !s; i++) {
-        tare_verdict verdict;
-        waiting_take(j->v, c, i, &j->items[i], &verdict);
-        store_verdict(j, i, c, &verdict);
+        struct verify_output output;
+        open_output(&output, j->v, c, &j->items[i]);
+        waiting_take(j->v, c, i, &output);
+        store_verdict(j, i, c, &output.verdict);
     }
     waiting_end(j->v, c);
     return s;
@@ -191,7 +188,7 @@ static enum pass_kind pass_kind_of(const struct verify *v, int64_t c)
 {
     if (verify_together(v, c)) return TOGETHER;
     if (verify_waits_for(v, c)) return WAITING;
-    return !v->workers && v->verifiers[c].plugin->desc.threading == TARE_SINGLE_THREAD ? ALONE : SHARED;
+    return !v->workers && v->verifiers[c].plugin->desc.calls == TARE_CALLS_SERIAL ? ALONE : SHARED;
 }
 
 static tare_status run_passes(struct job *j, struct err *e)
@@ -214,7 +211,7 @@ static tare_status run_passes(struct job *j, struct err *e)
 
 static double overlong_penalty(const struct verify_options *o, const struct verify_item *item, double sum)
 {
-    if (o->overlong == OVERLONG_ZERO) return item->finish == FINISH_LENGTH ? -sum : 0;
+    if (o->overlong == OVERLONG_ZERO) return item->finish == TARE_FINISH_LENGTH ? -sum : 0;
     const double over = (double)(item->tokens - (o->max_new_tokens - o->overlong_buffer));
     return over <= 0 ? 0 : -o->overlong_penalty * fmin(1, over / (double)o->overlong_buffer);
 }
@@ -277,7 +274,7 @@ struct verify_item verify_item_of(const struct batch *b, int64_t m)
                                 .group = m};
 }
 
-static void fill_items(const struct batch *b, struct verify_item *items, char *text)
+static void fill_items(const struct batch *b, struct verify_item *items, struct verify_text *text)
 {
     for (int64_t m = 0; m < b->n_groups; m++)
         for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) {
@@ -287,8 +284,8 @@ static void fill_items(const struct batch *b, struct verify_item *items, char *t
             items[i].tokens = b->token_begin[i + 1] - b->token_begin[i];
             items[i].finish = b->finish[i];
             items[i].off_policy = b->off_policy && b->off_policy[i];
-            items[i].extracted = text + i * VERIFY_EXTRACT;
-            items[i].capacity = VERIFY_EXTRACT;
+            items[i].extracted = &text[2 * i];
+            items[i].note = &text[2 * i + 1];
         }
 }
 
@@ -296,25 +293,25 @@ tare_status verify_run(struct verify *v, struct batch *b, struct arena *a, struc
 {
     const int64_t N = b->n_rollouts;
     struct verify_item *items = NULL;
-    char *text = NULL;
+    struct verify_text *text = NULL;
     tare_segment *segment = NULL;
     const bool segments = verify_gives_segments(v) && b->token_end;
     b->n_components = verify_n_components(v);
     TRY(arena_new(a, &items, N, e));
-    TRY(arena_push_raw(a, N * VERIFY_EXTRACT, (void **)&text, e));
+    TRY(arena_push_raw(a, 2 * N * (int64_t)sizeof *text, (void **)&text, e));
     TRY(batch_alloc(b, BATCH_VERIFY, a, e));
     fill_items(b, items, text);
-    if (segments) TRY(arena_push_raw(a, N * VERIFY_SEGMENTS * (int64_t)sizeof *segment, (void **)&segment, e));
+    if (segments) TRY(arena_push_raw(a, N * TARE_LIMIT_SEGMENTS * (int64_t)sizeof *segment, (void **)&segment, e));
     for (int64_t i = 0; i < N && segments; i++) {
-        items[i].segment = segment + i * VERIFY_SEGMENTS;
-        items[i].segment_capacity = VERIFY_SEGMENTS;
+        items[i].segment = segment + i * TARE_LIMIT_SEGMENTS;
+        items[i].segment_capacity = TARE_LIMIT_SEGMENTS;
     }
     TRY(verify_items(v, items, N, (struct verify_parts){b->component, b->component_verdict}, e));
     for (int64_t i = 0; i < N; i++) {
         b->reward[i] = items[i].reward;
         b->verdict[i] = items[i].verdict;
-        b->extracted[i] = (tare_text){items[i].extracted, items[i].extracted_size};
-        b->reason[i] = items[i].reason;
+        b->extracted[i] = (tare_text){items[i].extracted->data, items[i].extracted->size};
+        b->reason[i] = items[i].note->size ? items[i].note->data : NULL;
     }
     return segments ? verify_place_segments(v, items, b, a, e) : TARE_OK;
 }

@@ -19,7 +19,6 @@ tare_status verify_new(const struct verify_options *options, struct verify **out
     v->options = *options;
     v->segmenter = -1;
     arena_init(&v->arena, "verifiers");
-    pthread_mutex_init(&v->lock, NULL);
     tare_status s = pool_new((int)options->workers, &v->pool, e);
     if (s) err_prefix(e, "verifier.workers = %lld", (long long)options->workers);
     if (!s && options->processes) s = worker_group_new(pool_threads(v->pool), &v->workers, e);
@@ -42,9 +41,7 @@ void verify_close(struct verify *v)
         for (int64_t k = 0; k < f->n_instances; k++) plugin_destroy(f->instance[k]);
         mem_free(f->instance);
     }
-    mem_free(v->reasons);
     arena_free(&v->arena);
-    pthread_mutex_destroy(&v->lock);
     mem_free(v);
 }
 
@@ -57,7 +54,8 @@ void verify_close_at(struct verify **v)
 static tare_status take_name(struct verify *v, struct verifier *f, const char *as, struct err *e)
 {
     const char *name = as ? as : f->plugin->desc.name;
-    if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] || strspn(name, "0123456789_") || !*name || strlen(name) > 63)
+    if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] || strspn(name, "0123456789_") || !*name ||
+        strlen(name) > TARE_LIMIT_NAME)
         FAIL(e, TARE_E_CONFIG,
              "verifier.plugins: invalid verifier name '%s': use lowercase letters, digits and '_', starting with a letter", name);
     if (!strcmp(name, "overlong"))
@@ -88,54 +86,35 @@ static bool makes_sandboxes(const struct plugin *p)
 tare_status verify_add(struct verify *v, const struct verify_use *use, const struct plugin_search *search,
                        const struct config_param *settings, const struct plugin_env *env, struct err *e)
 {
-    if (v->n_verifiers == VERIFY_MAX) FAIL(e, TARE_E_CONFIG, "verifier.plugins: more than %d verifiers; remove some", VERIFY_MAX);
+    if (v->n_verifiers == TARE_LIMIT_VERIFIERS)
+        FAIL(e, TARE_E_CONFIG, "verifier.plugins: more than %d verifiers; remove some", TARE_LIMIT_VERIFIERS);
     struct verifier *f = &v->verifiers[v->n_verifiers];
     *f = (struct verifier){.weight = use->weight};
-    TRY(plugin_open(use->plugin, TARE_VERIFIER, search, &f->plugin, e));
+    TRY(plugin_open(use->plugin, TARE_KIND_VERIFIER, search, &f->plugin, e));
     TRY(take_name(v, f, use->as, e));
-    if (f->plugin->verifier->flags & TARE_GIVES_SEGMENTS) {
+    if (f->plugin->verifier->flags & TARE_VERIFIER_GIVES_SEGMENTS) {
         if (v->segmenter >= 0)
             FAIL(e, TARE_E_CONFIG, "verifier.plugins: %s and %s both reward parts of completions; at most one verifier may",
                  v->verifiers[v->segmenter].name, f->name);
         v->segmenter = v->n_verifiers;
     }
-    const bool many = f->plugin->desc.threading == TARE_INSTANCE_PER_THREAD && !verify_together(v, v->n_verifiers) &&
+    const bool many = f->plugin->desc.calls == TARE_CALLS_INSTANCE_PER_THREAD && !verify_together(v, v->n_verifiers) &&
                       !verify_waits_for(v, v->n_verifiers);
     const int64_t n = many ? pool_threads(v->pool) : 1;
     TRY(mem_new(n * (int64_t)sizeof(struct plugin_instance *), (void **)&f->instance, e));
     v->n_verifiers++; /* from here on verify_close frees it */
     if (env) v->env = *env;
+    struct plugin_env own = env ? *env : (struct plugin_env){0};
+    own.instance = f->name;
     if (makes_sandboxes(f->plugin)) v->options.confine.namespaces = true;
     TRY(plugin_params_as(f->plugin, f->name, settings, &v->arena, &f->values, e));
     TRY(plugin_uses(f->plugin, f->values, &f->uses, e));
     if (!v->workers)
         for (int64_t k = 0; k < n; k++) {
-            TRY(plugin_create(f->plugin, f->values, 0, env, &f->instance[k], e));
+            TRY(plugin_create(f->plugin, f->values, 0, &own, &f->instance[k], e));
             f->n_instances++;
         }
     return TARE_OK;
-}
-
-static tare_status intern_locked(struct verify *v, tare_text reason, const char **out, struct err *e)
-{
-    char *copy = NULL;
-    for (int64_t i = 0; i < v->n_reasons; i++)
-        if ((int64_t)strlen(v->reasons[i]) == reason.size && !memcmp(v->reasons[i], reason.data, (size_t)reason.size)) {
-            *out = v->reasons[i];
-            return TARE_OK;
-        }
-    TRY(mem_grow((void **)&v->reasons, &v->reasons_capacity, v->n_reasons + 1, sizeof *v->reasons, e));
-    TRY(arena_strdup(&v->arena, reason.data, reason.size, &copy, e));
-    *out = v->reasons[v->n_reasons++] = copy;
-    return TARE_OK;
-}
-
-tare_status verify_intern(struct verify *v, tare_text reason, const char **out, struct err *e)
-{
-    pthread_mutex_lock(&v->lock);
-    const tare_status status = intern_locked(v, reason, out, e);
-    pthread_mutex_unlock(&v->lock);
-    return status;
 }
 
 /* Splits "name:weight". The colon of "FILE.so:NAME" is part of the name, because no number follows
@@ -256,9 +235,21 @@ struct plugin_instance *verify_instance(const struct verify *v, int64_t c)
     return c < v->n_verifiers && v->verifiers[c].n_instances ? v->verifiers[c].instance[0] : NULL;
 }
 
-void verify_count(const int32_t *verdicts, int64_t n, int64_t counts[TARE_PARTIAL + 1])
+bool verify_repeats(const struct verify *v, int64_t c)
 {
-    memset(counts, 0, (TARE_PARTIAL + 1) * sizeof *counts);
+    return c >= v->n_verifiers || v->verifiers[c].plugin->verifier->flags & TARE_VERIFIER_REPEATS;
+}
+
+const char *verify_unrepeatable(const struct verify *v)
+{
+    for (int64_t c = 0; c < v->n_verifiers; c++)
+        if (!verify_repeats(v, c)) return v->verifiers[c].name;
+    return NULL;
+}
+
+void verify_count(const int32_t *verdicts, int64_t n, int64_t counts[TARE_VERDICT_PARTIAL + 1])
+{
+    memset(counts, 0, (TARE_VERDICT_PARTIAL + 1) * sizeof *counts);
     for (int64_t i = 0; i < n; i++)
         if (verdict_name(verdicts[i])) counts[verdicts[i]]++;
 }

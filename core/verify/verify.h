@@ -5,10 +5,10 @@
  * component [N, C] holds the summands, overlong last.
  *
  * The verifiers (verifier.plugins = "math:1 format:0.1", or "math math as strict:0.5") are plugins.
- * The first one gives the verdict, the extracted text and the reason. Each completion is verified
+ * The first one gives the verdict, the extracted text and the note. Each completion is verified
  * separately by any free worker, so neither the number of workers nor the batch can change a
- * verdict. A plugin is called from as many threads as its descriptor's threading allows. A plugin
- * with TARE_JUDGES_TOGETHER gets all items of a call at once and in order: those of a step on this
+ * verdict. A plugin is called from as many threads as its descriptor's calls allow. A plugin with
+ * TARE_VERIFIER_TOGETHER gets all items of a call at once and in order: those of a step on this
  * rank. The deadline of a call (verifier.timeout per completion) is passed to the plugin;
  * verifier.isolate = process enforces it.
  *
@@ -16,7 +16,7 @@
  * nothing is trained on it. A worker process that dies is not an error: the verdict is `crashed`,
  * the reward 0, and it is counted.
  *
- * A plugin with submit and poll has at most verifier.workers answers in flight, all from the
+ * A plugin with submit, poll and take has at most verifier.workers completions in flight, all from the
  * calling thread. They may be submitted while other completions are still being sampled
  * (verify_begin). This process then enforces their deadlines.
  *
@@ -71,46 +71,57 @@ int64_t verify_n_components(const struct verify *v);
 /* its name in verifier.plugins, or "overlong" */
 const char *verify_component_name(const struct verify *v, int64_t c);
 const struct plugin *verify_plugin(const struct verify *v, int64_t c); /* NULL for overlong */
-struct plugin_instance *verify_instance(const struct verify *v,
-                                        /* One instance, for verify_explain; NULL for overlong. */
-                                        int64_t c);
+/* One instance, for plugin_explain; NULL for overlong. */
+struct plugin_instance *verify_instance(const struct verify *v, int64_t c);
+/* True if verifier c gives a completion the same verdict every time, so that a recorded one can be
+ * compared. */
+bool verify_repeats(const struct verify *v, int64_t c);
+/* The name of the first verifier that does not; NULL: all do. */
+const char *verify_unrepeatable(const struct verify *v);
 
 /* Returns whether a verifier rewards parts of completions. verify_run maps them to tokens if the
  * batch has token_end. */
 bool verify_gives_segments(const struct verify *v);
 
-/* One completion to verify. The texts are views; extracted is the caller's buffer. */
+/* A text that a verifier writes through a stream, cut at a character; ends with NUL. */
+enum { VERIFY_TEXT = TARE_LIMIT_EXTRACTED > TARE_LIMIT_NOTE ? TARE_LIMIT_EXTRACTED : TARE_LIMIT_NOTE };
+struct verify_text {
+    int64_t size, limit;
+    bool cut; /* some bytes were left out, and all later ones are */
+    char data[VERIFY_TEXT + 1];
+};
+
+/* One completion to verify. The texts are views; extracted and note are the caller's buffers. */
 struct verify_item {
     tare_text prompt, completion, answer, row;
+    tare_text messages;     /* the episode; size 0: one turn */
     const char *name;       /* the row's id, for messages */
     uint64_t uid;           /* uid of the row */
     int64_t group;          /* rollouts of one prompt are adjacent and share this number */
-    int64_t sample, tokens; /* index of the rollout within its row; completion tokens */
-    int32_t finish;         /* enum finish; -1: unknown */
+    int64_t sample, tokens; /* index of the rollout within its row; sampled tokens, 0: unknown */
+    int64_t turns;          /* 0: unknown */
+    int32_t finish;         /* TARE_FINISH_... */
     bool off_policy;
-    char *extracted; /* [capacity], or NULL */
-    int64_t capacity;
-    tare_segment *segment; /* the caller's buffer, [segment_capacity], or NULL */
+    struct verify_text *extracted, *note; /* outputs of the first verifier; NULL: not wanted */
+    tare_segment *segment;                /* the caller's buffer, [segment_capacity], or NULL */
     int64_t segment_capacity;
-    double reward;      /* results from here on */
-    int32_t verdict;    /* tare_verdict_code of the first verifier */
-    const char *reason; /* lives as long as v, or NULL */
-    int64_t extracted_size;
+    double reward;   /* results from here on */
+    int32_t verdict; /* TARE_VERDICT_... of the first verifier */
     int64_t n_segments;
 };
 
 /* Results of each component for each item, [n, C]; NULL: not wanted. */
 struct verify_parts {
     double *component; /* the summands of the reward */
-    int32_t *verdict;  /* tare_verdict_code; 0 for overlong */
+    int32_t *verdict;  /* TARE_VERDICT_...; 0 for overlong */
 };
 
 /* Judges n items. On failure returns the error of the first item that failed; the results are then
  * undefined. */
 tare_status verify_items(struct verify *v, struct verify_item *items, int64_t n, struct verify_parts parts, struct err *e);
 
-/* Verifiers with submit and poll may start before the batch is complete. verify_begin drops what
- * was submitted before and announces n answers. verify_submit submits answer `at` of the next
+/* Verifiers with submit, poll and take may start before the batch is complete. verify_begin drops what
+ * was submitted before and announces n completions. verify_submit submits completion `at` of the next
  * verify_items or verify_run; its texts must live until then. verify_poll collects finished
  * verdicts without waiting. Submitting early never changes a verdict. */
 bool verify_waits(const struct verify *v);
@@ -121,7 +132,7 @@ tare_status verify_poll(struct verify *v, struct err *e);
  * rollout. */
 struct verify_item verify_item_of(const struct batch *b, int64_t m);
 
-/* Fills reward, component, n_components, verdict, component_verdict, extracted and reason of the
+/* Fills reward, component, n_components, verdict, component_verdict, extracted and reason (the note) of the
  * batch, in the arena; also segment and segment_reward if a verifier gives segments and the batch
  * has token_end. */
 tare_status verify_run(struct verify *v, struct batch *b, struct arena *a, struct err *e);
@@ -131,6 +142,6 @@ tare_status verify_run(struct verify *v, struct batch *b, struct arena *a, struc
 int verify_worker(int fd);
 
 /* Counts the verdicts of each code into counts[code], for the metrics verifier/<verdict>. */
-void verify_count(const int32_t *verdicts, int64_t n, int64_t counts[TARE_PARTIAL + 1]);
+void verify_count(const int32_t *verdicts, int64_t n, int64_t counts[TARE_VERDICT_PARTIAL + 1]);
 
 #endif

@@ -1,6 +1,6 @@
-/* Verifiers with submit and poll. An answer is submitted as soon as it is complete and its verdict
- * collected later. Verdicts are stored at the answer's index, so their order of arrival changes
- * nothing. */
+/* Verifiers with submit, poll and take. A completion is submitted as soon as it is complete; its
+ * verdict is taken when it is known and stored at the completion's index, so the order of arrival
+ * changes nothing. */
 #include "base/clock.h"
 #include "base/fs.h"
 #include "verify/internal.h"
@@ -14,21 +14,21 @@ struct ticket {
     struct verify_item item; /* the texts are the caller's until the ticket is submitted */
     uint64_t hash;           /* of the completion */
     int64_t number, deadline_ns;
-    tare_verdict verdict;
+    struct verify_output output;
+    struct verify_text extracted, note; /* of the first verifier */
     enum state state;
 };
 
 struct waiting {
     struct arena arena;
-    struct ticket *ticket; /* [n] indexed by answer */
-    /* [2 n] answer indices in order of submission; an answer submitted again appears twice */
+    struct ticket *ticket; /* [n] indexed by completion */
+    /* [2 n] indices in order of submission; a completion submitted again appears twice */
     int64_t n, *queue;
     int64_t head, tail, open;
     int64_t issued; /* ticket numbers, never reused */
     struct {        /* the open tickets, [n] each */
-        int64_t n, *at, *number, *bytes;
-        tare_verdict **verdict;
-        uint8_t *done;
+        int64_t n, *at, *number;
+        uint8_t *state;
     } polled;
 };
 
@@ -80,9 +80,7 @@ static tare_status begin_tickets(struct verify *v, int64_t c, int64_t n, struct 
     TRY(arena_new(&w->arena, &w->queue, 2 * n, e));
     TRY(arena_new(&w->arena, &w->polled.at, n, e));
     TRY(arena_new(&w->arena, &w->polled.number, n, e));
-    TRY(arena_new(&w->arena, &w->polled.bytes, n, e));
-    TRY(arena_new(&w->arena, &w->polled.verdict, n, e));
-    TRY(arena_new(&w->arena, &w->polled.done, n, e));
+    TRY(arena_new(&w->arena, &w->polled.state, n, e));
     w->n = n;
     return TARE_OK;
 }
@@ -94,21 +92,15 @@ tare_status verify_begin(struct verify *v, int64_t n, struct err *e)
     return TARE_OK;
 }
 
-/* Allocates the ticket's own buffers for the plugin's output. Only the first verifier's extracted
- * text is kept. */
-static tare_status allocate_ticket(const struct verify *v, int64_t c, struct ticket *t, struct err *e)
+/* Opens the ticket's own buffers for the plugin's output. */
+static tare_status open_ticket_output(const struct verify *v, int64_t c, struct ticket *t, struct err *e)
 {
-    struct waiting *w = v->verifiers[c].waiting;
-    char *extracted = NULL;
     tare_segment *segment = NULL;
-    const int64_t capacity = !c && t->item.extracted ? t->item.capacity : 0, segments = c == v->segmenter ? VERIFY_SEGMENTS : 0;
-    TRY(arena_push_raw(&w->arena, capacity + 1, (void **)&extracted, e));
-    if (segments) TRY(arena_push_raw(&w->arena, segments * (int64_t)sizeof *segment, (void **)&segment, e));
-    t->verdict = (tare_verdict){.struct_size = sizeof t->verdict,
-                                .extracted = extracted,
-                                .capacity = capacity,
-                                .segment = segment,
-                                .segment_capacity = segments};
+    verify_output_open(&t->output, c ? NULL : &t->extracted, c ? NULL : &t->note);
+    if (c != v->segmenter) return TARE_OK;
+    TRY(arena_push_raw(&v->verifiers[c].waiting->arena, TARE_LIMIT_SEGMENTS * (int64_t)sizeof *segment, (void **)&segment, e));
+    t->output.verdict.segment = segment;
+    t->output.verdict.segment_capacity = TARE_LIMIT_SEGMENTS;
     return TARE_OK;
 }
 
@@ -121,8 +113,10 @@ static tare_status queue_ticket(struct verify *v, int64_t c, int64_t at, const s
         w->open--;
     }
     if (t->state != QUEUED) w->queue[w->tail++] = at;
-    *t = (struct ticket){.item = *item, .hash = fs_hash(item->completion.data, item->completion.size, 0), .state = QUEUED};
-    return allocate_ticket(v, c, t, e);
+    t->item = *item;
+    t->hash = fs_hash(item->completion.data, item->completion.size, 0);
+    t->state = QUEUED;
+    return open_ticket_output(v, c, t, e);
 }
 
 static tare_status name_ticket(const struct ticket *t, struct err *e)
@@ -140,8 +134,8 @@ static tare_status submit_queued(struct verify *v, int64_t c, struct err *e)
         const int64_t time = verify_call_time(v, &(struct verify_call){.n = 1});
         t->number = w->issued++;
         t->deadline_ns = time ? clock_ns() + time : 0;
-        const tare_answer answer = verify_answer(&t->item, t->deadline_ns);
-        if (plugin_submit(instance_of(v, c), &answer, t->number, e)) return name_ticket(t, e);
+        const tare_completion completion = verify_completion(&t->item, t->deadline_ns);
+        if (plugin_submit(instance_of(v, c), &completion, t->number, e)) return name_ticket(t, e);
         t->state = OPEN;
         w->open++;
     }
@@ -167,28 +161,26 @@ static void end_late(const struct verify *v, int64_t c, struct waiting *w)
         struct ticket *t = &w->ticket[w->polled.at[k]];
         if (t->state != OPEN || !t->deadline_ns || now < t->deadline_ns + GRACE_NS) continue;
         plugin_cancel(instance_of(v, c), t->number);
-        t->verdict.code = TARE_TIMED_OUT;
-        t->verdict.reward = 0;
-        t->verdict.size = t->verdict.n_segments = 0;
-        t->verdict.reason = "the verifier did not answer in time";
+        verify_output_lose(&t->output, TARE_VERDICT_TIMED_OUT, "the verifier did not answer in time");
         t->state = JUDGED;
         w->open--;
     }
 }
 
-/* Takes the result of a poll. The plugin has dropped every ticket that is no longer open, even if
- * it failed. */
-static tare_status settle_tickets(struct waiting *w, tare_status status, struct err *e)
+/* Takes the verdicts of the tickets that are done. A ticket whose verdict is an error is forgotten
+ * like the others; the error is returned. */
+static tare_status take_done(const struct verify *v, int64_t c, struct waiting *w, struct err *e)
 {
-    const struct ticket *failed = NULL;
     for (int64_t k = 0; k < w->polled.n; k++) {
         struct ticket *t = &w->ticket[w->polled.at[k]];
-        if (w->polled.done[k] == TARE_TICKET_OPEN) continue;
-        t->state = w->polled.done[k] == TARE_TICKET_JUDGED ? JUDGED : NOTHING;
+        if (w->polled.state[k] == TARE_TICKET_OPEN) continue;
+        const tare_completion completion = verify_completion(&t->item, t->deadline_ns);
+        const tare_status s = plugin_take(instance_of(v, c), &completion, t->number, &t->output.verdict, e);
+        t->state = s ? NOTHING : JUDGED;
         w->open--;
-        if (t->state == NOTHING && !failed) failed = t;
+        if (s) return name_ticket(t, e);
     }
-    return status && failed ? name_ticket(failed, e) : status;
+    return TARE_OK;
 }
 
 /* Polls the open tickets once. wait: until one of them has a verdict or is late. */
@@ -201,30 +193,25 @@ static tare_status poll_tickets(struct verify *v, int64_t c, bool wait, struct e
         const int64_t k = w->polled.n++;
         w->polled.at[k] = i;
         w->polled.number[k] = w->ticket[i].number;
-        w->polled.bytes[k] = w->ticket[i].item.completion.size;
-        w->polled.verdict[k] = &w->ticket[i].verdict;
+        w->polled.state[k] = TARE_TICKET_OPEN;
     }
     if (!w->polled.n) return TARE_OK;
     const tare_waiting all = {.struct_size = sizeof all,
                               .n = w->polled.n,
                               .ticket = w->polled.number,
-                              .verdict = w->polled.verdict,
-                              .done = w->polled.done,
+                              .state = w->polled.state,
                               .wait_ns = wait ? poll_time(w) : 0};
-    TRY(settle_tickets(w, plugin_poll(instance_of(v, c), &all, w->polled.bytes, e), e));
+    TRY(plugin_poll(instance_of(v, c), &all, e));
+    TRY(take_done(v, c, w, e));
     end_late(v, c, w);
     return TARE_OK;
 }
 
 tare_status verify_submit(struct verify *v, int64_t at, const struct verify_item *item, struct err *e)
 {
-    static char wanted; /* a ticket has its own buffer */
-    struct verify_item wanting = *item;
-    wanting.extracted = &wanted;
-    wanting.capacity = VERIFY_EXTRACT;
     for (int64_t c = 0; c < v->n_verifiers; c++)
         if (verify_waits_for(v, c)) {
-            TRY(queue_ticket(v, c, at, &wanting, e));
+            TRY(queue_ticket(v, c, at, item, e));
             TRY(submit_queued(v, c, e));
         }
     return TARE_OK;
@@ -240,14 +227,13 @@ tare_status verify_poll(struct verify *v, struct err *e)
     return TARE_OK;
 }
 
-/* Returns whether the ticket was submitted for this item and kept everything that is wanted of its
- * verdict. */
-static bool ticket_serves(int64_t c, const struct ticket *t, const struct verify_item *item)
+/* Returns whether the ticket was submitted for this item. */
+static bool ticket_serves(const struct ticket *t, const struct verify_item *item)
 {
     const struct verify_item *own = &t->item;
     return t->state != NOTHING && t->hash == fs_hash(item->completion.data, item->completion.size, 0) && own->uid == item->uid &&
            own->group == item->group && own->sample == item->sample && own->tokens == item->tokens && own->finish == item->finish &&
-           own->off_policy == item->off_policy && (c || !item->extracted || t->verdict.capacity == item->capacity);
+           own->off_policy == item->off_policy;
 }
 
 tare_status waiting_collect(struct verify *v, int64_t c, const struct verify_item *items, int64_t n, struct err *e)
@@ -258,7 +244,7 @@ tare_status waiting_collect(struct verify *v, int64_t c, const struct verify_ite
         w = v->verifiers[c].waiting;
     }
     for (int64_t i = 0; i < n; i++) {
-        if (!ticket_serves(c, &w->ticket[i], &items[i])) TRY(queue_ticket(v, c, i, &items[i], e));
+        if (!ticket_serves(&w->ticket[i], &items[i])) TRY(queue_ticket(v, c, i, &items[i], e));
         if (w->ticket[i].state == QUEUED) w->ticket[i].item = items[i];
     }
     TRY(submit_queued(v, c, e));
@@ -270,13 +256,18 @@ tare_status waiting_collect(struct verify *v, int64_t c, const struct verify_ite
     return TARE_OK;
 }
 
-void waiting_take(struct verify *v, int64_t c, int64_t at, struct verify_item *item, tare_verdict *out)
+void waiting_take(const struct verify *v, int64_t c, int64_t at, struct verify_output *out)
 {
-    *out = v->verifiers[c].waiting->ticket[at].verdict;
-    if (!c && item->extracted && out->size) memcpy(item->extracted, out->extracted, (size_t)out->size);
-    if (c != v->segmenter) return;
-    if (out->n_segments > item->segment_capacity) out->n_segments = item->segment_capacity;
-    if (out->n_segments) memcpy(item->segment, out->segment, (size_t)out->n_segments * sizeof *item->segment);
+    const struct ticket *t = &v->verifiers[c].waiting->ticket[at];
+    const tare_verdict *got = &t->output.verdict;
+    tare_verdict *to = &out->verdict;
+    to->code = got->code;
+    to->reward = got->reward;
+    verify_put(to->extracted, (tare_text){t->extracted.data, t->extracted.size});
+    verify_put(to->note, (tare_text){t->note.data, t->note.size});
+    if (!to->segment) return;
+    to->n_segments = got->n_segments < to->segment_capacity ? got->n_segments : to->segment_capacity;
+    if (to->n_segments) memcpy(to->segment, got->segment, (size_t)to->n_segments * sizeof *to->segment);
 }
 
 void waiting_end(struct verify *v, int64_t c)

@@ -8,32 +8,34 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ITEM_LEAST = 80 }; /* minimum bytes of an item in a request: ten fields */
+enum { ITEM_LEAST = 96 }; /* minimum bytes of an item in a request: twelve fields */
 
 struct worker_state {
-    struct plugin_instance *instance[VERIFY_MAX];
+    struct plugin_instance *instance[TARE_LIMIT_VERIFIERS];
     int64_t n;
     struct arena arena, step; /* step: memory of a request */
     struct judging {
         int64_t n; /* 0: the request opened plugins */
-        tare_answer *answer;
-        tare_verdict *verdict;
-        const tare_answer **answers;
+        tare_completion *completion;
+        struct verify_output *output;
+        const tare_completion **completions;
         tare_verdict **verdicts;
     } judging;
     struct str out;
-    struct str metrics; /* metrics since the last reply: name and value of each */
+    struct str metrics; /* metrics since the last reply: name, value and how of each */
     int64_t n_metrics;
     int requests; /* descriptor of the engine's requests */
     int refused;  /* errno of a kernel that rejects the filter */
 };
 
 /* Stores a metric for the reply; the engine passes it to its host. */
-static void on_metric(void *ctx, const char *name, double value)
+static void on_metric(void *ctx, const char *name, double value, int32_t how)
 {
     struct worker_state *w = ctx;
     struct err e;
-    if (wire_put_text(&w->metrics, (tare_text){name, (int64_t)strlen(name)}, &e) || wire_put_double(&w->metrics, value, &e)) return;
+    if (wire_put_text(&w->metrics, (tare_text){name, (int64_t)strlen(name)}, &e) || wire_put_double(&w->metrics, value, &e) ||
+        wire_put_int(&w->metrics, how, &e))
+        return;
     w->n_metrics++;
 }
 
@@ -49,7 +51,7 @@ static tare_status text_copy(struct arena *a, tare_text t, const char **out, str
  * others. hash 0: unknown. */
 static tare_status open_same(const char *name, uint64_t hash, const struct plugin **p, struct err *e)
 {
-    TRY(plugin_open(name, TARE_VERIFIER, NULL, p, e));
+    TRY(plugin_open(name, TARE_KIND_VERIFIER, NULL, p, e));
     if (hash && hash != (*p)->hash)
         FAIL(
             e, TARE_E_PLUGIN,
@@ -60,7 +62,7 @@ static tare_status open_same(const char *name, uint64_t hash, const struct plugi
 
 static tare_status open_verifiers(struct worker_state *w, struct wire *in, struct err *e)
 {
-    const struct plugin_env env = {.seed = (uint64_t)wire_int(in), .ctx = w, .metric = on_metric};
+    struct plugin_env env = {.seed = (uint64_t)wire_int(in), .ctx = w, .metric = on_metric};
     const struct confine confine = confine_take(in);
     const int64_t n = wire_int(in);
     if (w->n) FAIL(e, TARE_E_CORRUPT, "a worker got a second request to open its plugins");
@@ -68,10 +70,11 @@ static tare_status open_verifiers(struct worker_state *w, struct wire *in, struc
     TRY(worker_confine(w->requests, &confine, &w->refused, e));
     for (int64_t c = 0; c < n && !in->bad; c++) {
         const char *name, **settings;
+        TRY(text_copy(&w->arena, wire_text(in), &env.instance, e));
         TRY(text_copy(&w->arena, wire_text(in), &name, e));
         const uint64_t hash = (uint64_t)wire_int(in);
         const int64_t k = wire_int(in);
-        if (k < 0 || k > in->size || c == VERIFY_MAX) FAIL(e, TARE_E_CORRUPT, "a worker got an invalid request");
+        if (k < 0 || k > in->size || c == TARE_LIMIT_VERIFIERS) FAIL(e, TARE_E_CORRUPT, "a worker got an invalid request");
         TRY(arena_new(&w->arena, &settings, k + 1, e));
         for (int64_t i = 0; i < k; i++) TRY(text_copy(&w->arena, wire_text(in), &settings[i], e));
         const struct plugin *p = NULL;
@@ -90,27 +93,43 @@ static tare_status open_verifiers(struct worker_state *w, struct wire *in, struc
 static tare_status allocate_verdicts(struct worker_state *w, int64_t n, bool segments, struct err *e)
 {
     struct judging *j = &w->judging;
-    const int64_t each = segments ? VERIFY_SEGMENTS : 0;
+    const int64_t each = segments ? TARE_LIMIT_SEGMENTS : 0;
     tare_segment *segment;
-    char *extracted;
+    struct verify_text *text;
     arena_reset(&w->step);
     *j = (struct judging){.n = n};
-    TRY(arena_new(&w->step, &j->answer, n, e));
-    TRY(arena_new(&w->step, &j->verdict, n, e));
-    TRY(arena_new(&w->step, &j->answers, n, e));
+    TRY(arena_new(&w->step, &j->completion, n, e));
+    TRY(arena_new(&w->step, &j->output, n, e));
+    TRY(arena_new(&w->step, &j->completions, n, e));
     TRY(arena_new(&w->step, &j->verdicts, n, e));
-    TRY(arena_push_raw(&w->step, n * VERIFY_EXTRACT, (void **)&extracted, e));
+    TRY(arena_push_raw(&w->step, 2 * n * (int64_t)sizeof *text, (void **)&text, e));
     TRY(arena_push_raw(&w->step, (n * each + 1) * (int64_t)sizeof *segment, (void **)&segment, e));
     for (int64_t i = 0; i < n; i++) {
-        j->verdict[i] = (tare_verdict){.struct_size = sizeof *j->verdict,
-                                       .extracted = extracted + i * VERIFY_EXTRACT,
-                                       .capacity = VERIFY_EXTRACT,
-                                       .segment = segments ? segment + i * each : NULL,
-                                       .segment_capacity = each};
-        j->answers[i] = &j->answer[i];
-        j->verdicts[i] = &j->verdict[i];
+        tare_verdict *v = j->verdicts[i] = &j->output[i].verdict;
+        verify_output_open(&j->output[i], &text[2 * i], &text[2 * i + 1]);
+        v->segment = segments ? segment + i * each : NULL;
+        v->segment_capacity = each;
+        j->completions[i] = &j->completion[i];
     }
     return TARE_OK;
+}
+
+static tare_completion take_completion(struct wire *in, int64_t deadline)
+{
+    tare_completion a = {.struct_size = sizeof a, .deadline_ns = deadline};
+    a.prompt = wire_text(in);
+    a.text = wire_text(in);
+    a.answer = wire_text(in);
+    a.row = wire_text(in);
+    a.messages = wire_text(in);
+    a.prompt_uid = (uint64_t)wire_int(in);
+    a.group = wire_int(in);
+    a.index = wire_int(in);
+    a.n_turns = wire_int(in);
+    a.n_tokens = wire_int(in);
+    a.finish = (int32_t)wire_int(in);
+    a.off_policy = (int32_t)wire_int(in);
+    return a;
 }
 
 static tare_status verify_request(struct worker_state *w, struct wire *in, struct err *e)
@@ -119,29 +138,21 @@ static tare_status verify_request(struct worker_state *w, struct wire *in, struc
     const int64_t deadline = timeout > 0 && timeout < INT64_MAX / 2 ? clock_ns() + timeout : 0;
     if (in->bad || timeout < 0 || c < 0 || c >= w->n || n < 1 || n > in->size / ITEM_LEAST)
         FAIL(e, TARE_E_CORRUPT, "a worker got an invalid request");
-    TRY(allocate_verdicts(w, n, w->instance[c]->plugin->verifier->flags & TARE_GIVES_SEGMENTS, e));
-    for (int64_t i = 0; i < n; i++) {
-        tare_answer *a = &w->judging.answer[i];
-        a->struct_size = sizeof *a;
-        a->prompt = wire_text(in);
-        a->completion = wire_text(in);
-        a->answer = wire_text(in);
-        a->row = wire_text(in);
-        a->prompt_uid = (uint64_t)wire_int(in);
-        a->group = wire_int(in);
-        a->sample = wire_int(in);
-        a->n_tokens = wire_int(in);
-        a->finish = (int32_t)wire_int(in);
-        a->off_policy = (int32_t)wire_int(in);
-        a->deadline_ns = deadline;
-    }
+    TRY(allocate_verdicts(w, n, w->instance[c]->plugin->verifier->flags & TARE_VERIFIER_GIVES_SEGMENTS, e));
+    for (int64_t i = 0; i < n; i++) w->judging.completion[i] = take_completion(in, deadline);
     if (in->bad) FAIL(e, TARE_E_CORRUPT, "a worker got an invalid request");
-    return plugin_verify(w->instance[c], w->judging.answers, w->judging.verdicts, n, e);
+    return plugin_verify(w->instance[c], w->judging.completions, w->judging.verdicts, n, e);
+}
+
+static tare_status put_text(struct str *out, const tare_stream *written, struct err *e)
+{
+    const struct verify_text *t = written->ctx;
+    return wire_put_text(out, (tare_text){t->data, t->size}, e);
 }
 
 /* Writes a reply: status, message; for opening: errno of a kernel that rejects the filter; for each
- * verdict: code, reward, extracted, reason, number of segments, end and reward of each; number of
- * metrics, name and value of each. */
+ * verdict: code, reward, extracted, note, number of segments, end and reward of each; number of
+ * metrics, name, value and how of each. */
 static tare_status write_reply(struct worker_state *w, bool opening, tare_status status, const struct err *why, struct err *e)
 {
     wire_start(&w->out);
@@ -149,11 +160,11 @@ static tare_status write_reply(struct worker_state *w, bool opening, tare_status
     TRY(wire_put_text(&w->out, status ? (tare_text){why->message, (int64_t)strlen(why->message)} : (tare_text){"", 0}, e));
     if (opening && !status) TRY(wire_put_int(&w->out, w->refused, e));
     for (int64_t i = 0; i < w->judging.n && !status; i++) {
-        const tare_verdict *v = &w->judging.verdict[i];
+        const tare_verdict *v = w->judging.verdicts[i];
         TRY(wire_put_int(&w->out, v->code, e));
         TRY(wire_put_double(&w->out, v->reward, e));
-        TRY(wire_put_text(&w->out, (tare_text){v->extracted, v->size}, e));
-        TRY(wire_put_text(&w->out, v->reason ? (tare_text){v->reason, (int64_t)strlen(v->reason)} : (tare_text){"", 0}, e));
+        TRY(put_text(&w->out, v->extracted, e));
+        TRY(put_text(&w->out, v->note, e));
         TRY(wire_put_int(&w->out, v->n_segments, e));
         for (int64_t k = 0; k < v->n_segments; k++) {
             TRY(wire_put_int(&w->out, v->segment[k].end, e));

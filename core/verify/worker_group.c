@@ -27,11 +27,12 @@ void worker_group_free(struct worker *p, int n)
     mem_free(p);
 }
 
-/* Writes the plugin, the checksum of its file and every parameter as text, so that the worker
+/* Writes the instance's name, the plugin, the checksum of its file and every parameter as text, so that the worker
  * creates the same instance. */
 static tare_status put_verifier(struct str *m, const struct verifier *f, struct err *e)
 {
     OWNED(str_free) struct str text = {0};
+    TRY(wire_put_text(m, (tare_text){f->name, (int64_t)strlen(f->name)}, e));
     TRY(str_addf(&text, e, "%s:%s", f->plugin->path, f->plugin->desc.name));
     TRY(wire_put_text(m, (tare_text){text.data, text.size}, e));
     TRY(wire_put_int(m, (int64_t)f->plugin->hash, e));
@@ -102,21 +103,17 @@ tare_status worker_group_start(const struct verify *v, int thread, struct err *e
 static tare_status lose_worker(struct worker *p, bool late, const struct verify_call *call)
 {
     worker_end(p, true);
-    for (int64_t i = 0; i < call->n; i++) {
-        tare_verdict *out = &call->verdicts[i];
-        out->code = late ? TARE_TIMED_OUT : TARE_CRASHED;
-        out->reward = 0;
-        out->size = out->n_segments = 0;
-        out->reason = late ? "the verifier did not answer in time" : "the verifier's process died";
-    }
+    for (int64_t i = 0; i < call->n; i++)
+        verify_output_lose(&call->outputs[i], late ? TARE_VERDICT_TIMED_OUT : TARE_VERDICT_CRASHED,
+                           late ? "the verifier did not answer in time" : "the verifier's process died");
     return TARE_OK;
 }
 
 static tare_status put_item(struct str *m, const struct verify_item *item, struct err *e)
 {
-    const tare_answer a = verify_answer(item, 0);
-    const tare_text texts[] = {a.prompt, a.completion, a.answer, a.row};
-    const int64_t numbers[] = {(int64_t)a.prompt_uid, a.group, a.sample, a.n_tokens, a.finish, a.off_policy};
+    const tare_completion a = verify_completion(item, 0);
+    const tare_text texts[] = {a.prompt, a.text, a.answer, a.row, a.messages};
+    const int64_t numbers[] = {(int64_t)a.prompt_uid, a.group, a.index, a.n_turns, a.n_tokens, a.finish, a.off_policy};
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) TRY(wire_put_text(m, texts[k], e));
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) TRY(wire_put_int(m, numbers[k], e));
     return TARE_OK;
@@ -146,6 +143,6 @@ tare_status worker_group_call(const struct verify *v, const struct verify_call *
     struct wire w = {.data = p->message.data, .size = p->message.size};
     const tare_status s = (tare_status)wire_int(&w);
     if (s) return worker_failed(&w, s, e);
-    TRY(reply_take(v, &w, call, e));
+    reply_take(v, &w, call);
     return w.bad ? lose_worker(p, false, call) : TARE_OK;
 }

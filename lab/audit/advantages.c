@@ -63,20 +63,6 @@ static json_t *groups_json(const struct audit *a, const struct audit_step *s)
 
 /* ---------------------------------------------------------------- the estimator */
 
-/* A replay ends before the policy step, so tare.logprob/1 is offered but never called. */
-static tare_status no_policy_step(void *ctx, int64_t rollout, float *out, tare_error *error)
-{
-    (void)ctx, (void)rollout, (void)out, (void)error;
-    return TARE_E_STATE;
-}
-
-static const void *audit_extension(void *ctx, const char *id)
-{
-    static const tare_logprob_v1 LOGPROB = {.struct_size = sizeof LOGPROB, .logprob = no_policy_step};
-    (void)ctx;
-    return strcmp(id, "tare.logprob/1") ? NULL : &LOGPROB;
-}
-
 /* Explains the failure of a default estimator: the dump does not record its estimator. */
 static void explain_choice(const struct audit *a, const struct audit_step *s, struct err *e)
 {
@@ -109,7 +95,7 @@ static tare_status open_estimator(struct audit *a, const struct audit_step *s, s
                                        .search = &search,
                                        .settings = c->params,
                                        .n_clusters = clusters,
-                                       .env = {.seed = (uint64_t)c->run.seed, .extension = audit_extension}};
+                                       .env = {.seed = (uint64_t)c->run.seed}};
     const tare_status status = estimate_open(&o, &a->estimator, e);
     if (status && !a->own && c->run.as == AS_NONE) explain_choice(a, s, e);
     TRY(status);
@@ -126,7 +112,7 @@ static tare_status estimate_step(struct audit *a, struct audit_step *s, struct b
     b->step = s->number < 0 ? 0 : s->number;
     TRY(open_estimator(a, s, e));
     if (estimate_run(a->estimator, b, &a->step, e)) return err_prefix(e, "%s, step %lld", s->file, (long long)s->number);
-    return s->state ? TARE_OK : estimate_apply(a->estimator, b->step, e);
+    return s->state ? TARE_OK : estimate_apply(a->estimator, &(struct estimate_update){.step = b->step, .updates = 1}, e);
 }
 
 /* ---------------------------------------------------------------- comparing */

@@ -10,6 +10,7 @@ static const char *explain_rows(const struct audit *a, enum audit_column c)
     case AUDIT_STEP:
         return "no file name has the number of a step, as completions_00012.jsonl does";
     case AUDIT_REWARD:
+        if (verify_unrepeatable(a->verify)) return "the verifier does not promise the same verdict twice, so the dump counts";
         return a->unjudged ? "the verifier could not verify any row" : "no row has both a reward and an answer";
     case AUDIT_ADVANTAGE:
     case AUDIT_WEIGHT:
@@ -27,6 +28,7 @@ static enum audit_column missing_column(const struct audit *a, enum audit_column
     const enum audit_column needed = c == AUDIT_LOSS_SCALE ? AUDIT_LENGTH : c == AUDIT_REWARD ? AUDIT_ANSWER : c;
     const bool can_lack = c == AUDIT_STEP || c == AUDIT_ANSWER || c == AUDIT_REWARD || c == AUDIT_ADVANTAGE || c == AUDIT_WEIGHT ||
                           c == AUDIT_LOSS_SCALE;
+    if (c == AUDIT_REWARD && verify_unrepeatable(a->verify)) return AUDIT_N;
     if (!can_lack || a->had[needed] || (c == AUDIT_REWARD && a->answers.open)) return AUDIT_N;
     return needed;
 }
@@ -85,7 +87,7 @@ static tare_status open_parts(struct audit *a, struct err *e)
     const struct plugin *estimator;
     a->list = json_array();
     if (!a->list) FAIL(e, TARE_E_NOMEM, "no memory for the result");
-    TRY(plugin_open(c->estimator.plugin, TARE_ESTIMATOR, &search, &estimator, e));
+    TRY(plugin_open(c->estimator.plugin, TARE_KIND_ESTIMATOR, &search, &estimator, e));
     TRY(verify_open(c, &search, NULL, &a->verify, e));
     return answers_open(c, &a->answers, e);
 }

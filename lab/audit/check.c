@@ -6,8 +6,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-enum { EXTRACT = 512 };
-
 /* ---------------------------------------------------------------- findings */
 
 tare_status audit_format(struct audit *a, const char **out, struct err *e, const char *format, ...)
@@ -148,9 +146,10 @@ static tare_status make_item(struct audit *a, const struct audit_step *s, int64_
 {
     const struct audit_row *r = &s->row[i];
     OWNED(str_free) struct str json = {0};
-    char *name, *copy = NULL, *extracted;
+    char *name, *copy = NULL;
+    struct verify_text *text;
     TRY(audit_format(a, (const char **)(uintptr_t)&name, e, "%s:%lld", s->file, (long long)r->line));
-    TRY(arena_new(&a->step, &extracted, EXTRACT, e));
+    TRY(arena_new(&a->step, &text, 2, e));
     if (!row) {
         TRY(json_print(r->object, &json, e));
         TRY(arena_strdup(&a->step, json.data, json.size, &copy, e));
@@ -167,9 +166,9 @@ static tare_status make_item(struct audit *a, const struct audit_step *s, int64_
                                  .group = r->group,
                                  .sample = i,
                                  .tokens = r->length < 0 ? 0 : r->length,
-                                 .finish = finish ? batch_finish_code(finish) : -1,
-                                 .extracted = extracted,
-                                 .capacity = EXTRACT};
+                                 .finish = batch_finish_code(finish),
+                                 .extracted = &text[0],
+                                 .note = &text[1]};
     return TARE_OK;
 }
 
@@ -178,7 +177,7 @@ static tare_status compare_reward(struct audit *a, const struct audit_step *s, i
 {
     const double x[2] = {s->row[i].reward, a->o->wrong + item->reward * (a->o->right - a->o->wrong)};
     const char *text;
-    if (item->verdict == TARE_TIMED_OUT || item->verdict == TARE_CRASHED) {
+    if (item->verdict == TARE_VERDICT_TIMED_OUT || item->verdict == TARE_VERDICT_CRASHED) {
         a->unjudged++;
         return TARE_OK;
     }
@@ -187,9 +186,9 @@ static tare_status compare_reward(struct audit *a, const struct audit_step *s, i
     if (audit_agrees(a, x[0], x[1])) return TARE_OK;
     a->disputed++;
     TRY(audit_format(a, &text, e, "the verifier reads \"%.*s\" and the answer is \"%.*s\": %s%s%s",
-                     (int)(item->extracted_size < 200 ? item->extracted_size : 200), item->extracted,
+                     (int)(item->extracted->size < 200 ? item->extracted->size : 200), item->extracted->data,
                      (int)(item->answer.size < 200 ? item->answer.size : 200), item->answer.data, verdict_name(item->verdict),
-                     item->reason ? ", " : "", item->reason ? item->reason : ""));
+                     item->note->size ? ", " : "", item->note->data));
     return add_number_finding(a, s, i, (struct finding){.column = AUDIT_REWARD, .text = text}, x, e);
 }
 
@@ -198,11 +197,13 @@ static bool can_judge(const struct audit_row *r, const struct row *row)
     return r->completion.data && !isnan(r->reward) && (r->answer.data || (row && row->answer.data));
 }
 
-/* Verifies the rows again, except those without a known answer or without a reward in the dump. */
+/* Verifies the rows again, except those without a known answer or without a reward in the dump. A
+ * verifier that may give another verdict the second time proves nothing: the dump counts. */
 static tare_status check_rewards(struct audit *a, struct audit_step *s, const struct row *const *row, struct err *e)
 {
     struct verify_item *items;
     int64_t *at, n = 0;
+    if (verify_unrepeatable(a->verify)) return TARE_OK;
     TRY(arena_new(&a->step, &items, s->n, e));
     TRY(arena_new(&a->step, &at, s->n, e));
     for (int64_t k = 0; k < s->n; k++) {

@@ -48,7 +48,7 @@ static tare_status is_locked(const struct config *c, int32_t kind, const char *k
     *out = false;
     TRY(plugin_open(config_kind_choice(c, kind), kind, &search, &p, e));
     for (uint32_t i = 0; i < p->desc.n_params; i++)
-        if (!strcmp(p->params[i].key, key)) *out = p->params[i].flags & TARE_LOCKED_ON_RESUME;
+        if (!strcmp(p->params[i].key, key)) *out = p->params[i].flags & TARE_PARAM_LOCKED_ON_RESUME;
     return TARE_OK;
 }
 
@@ -78,10 +78,10 @@ static tare_status add_change(void *ctx, const struct config_difference *d, stru
         return str_addf(&c->refused, e, "%s%s.%s (%s -> %s)", c->refused.size ? ", " : "", d->section, d->key, d->before, d->after);
     log_info("%s.%s: %s -> %s", d->section, d->key, d->before, d->after);
     if (!strncmp(d->section, "estimator.", 10) && config_uses(&c->f->after, d->section))
-        TRY(is_locked(&c->f->after, TARE_ESTIMATOR, d->key, &locked, e));
+        TRY(is_locked(&c->f->after, TARE_KIND_ESTIMATOR, d->key, &locked, e));
     if (!strncmp(d->section, "curriculum.", 11) && config_uses(&c->f->after, d->section))
-        TRY(is_locked(&c->f->after, TARE_CURRICULUM, d->key, &other, e));
-    c->cluster |= !strncmp(d->section, "clusterer", 9) && d->changes_training;
+        TRY(is_locked(&c->f->after, TARE_KIND_CURRICULUM, d->key, &other, e));
+    c->cluster |= (!strncmp(d->section, "encoder", 7) || !strncmp(d->section, "codebook", 8)) && d->changes_training;
     c->estimator |= c->cluster || locked || (!strcmp(d->section, "estimator") && !strcmp(d->key, "plugin"));
     c->objective |= !strcmp(d->section, "objective") && !strcmp(d->key, "plugin");
     c->curriculum |= other || shares || (!strcmp(d->section, "curriculum") && !strcmp(d->key, "plugin"));

@@ -3,10 +3,28 @@
 #include "base/rng.h"
 #include "lab/compare/compare.h"
 #include "lab/replay/replay.h"
+#include "verify/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Fails if a verifier of the run may have given other verdicts this time: what differs then proves
+ * nothing, and the record counts. */
+static tare_status check_verdicts(const struct reproduce_request *q, int64_t first, int64_t last, struct err *e)
+{
+    OWNED(config_free) struct config c = {0};
+    OWNED(arena_free) struct arena arena = {0};
+    const char *name;
+    arena_init(&arena, "verifiers of a run");
+    TRY(config_load(&c, q->run, q->keys, q->n_keys, e));
+    TRY(verify_find_unrepeatable(&c, &arena, &name, e));
+    if (!name) return TARE_OK;
+    FAIL(
+        e, TARE_E_UNSUPPORTED,
+        "steps %lld to %lld: recomputed, they differ, but the verifier %s does not promise the same verdict twice; the recorded verdicts count, and the steps cannot be checked",
+        (long long)first, (long long)last, name);
+}
 
 static tare_status compare_steps(const struct reproduce_request *q, const char *again, int64_t first, int64_t last,
                                  struct reproduce_result *out, struct err *e)
@@ -26,6 +44,7 @@ static tare_status compare_steps(const struct reproduce_request *q, const char *
                      (long long)json_int_or(json_object_get(result, "compared"), "rollouts", 0),
                      (long long)json_int_or(json_object_get(result, "compared"), "checkpoints", 0)));
     } else {
+        TRY(check_verdicts(q, first, last, e));
         out->faults++;
         TRY(str_addf(&out->text, e, "steps %lld to %lld: recomputed, they differ (a: recorded, b: recomputed)\n", (long long)first,
                      (long long)last));

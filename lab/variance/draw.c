@@ -189,10 +189,11 @@ static tare_status name_clusters(struct drawing *d, struct err *e)
     const char **names;
     TRY(arena_new(&d->pool->arena, &names, n, e));
     for (int64_t k = 0; k < n; k++) {
-        const tare_text text = cluster_name(&d->cluster, k);
-        char number[32], *copy;
-        snprintf(number, sizeof number, "%lld", (long long)k);
-        TRY(arena_strdup(&d->pool->arena, text.size ? text.data : number, text.size ? text.size : -1, &copy, e));
+        OWNED(str_free) struct str text = {0};
+        char *copy;
+        TRY(cluster_name(&d->cluster, k, &text, e));
+        if (!text.size) TRY(str_addf(&text, e, "%lld", (long long)k));
+        TRY(arena_strdup(&d->pool->arena, text.data, text.size, &copy, e));
         names[k] = copy;
     }
     d->pool->cluster_name = names;

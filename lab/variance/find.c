@@ -82,7 +82,7 @@ tare_status variance_need(const struct config *c, const struct variance_options 
     struct plan p;
     struct machine here;
     *out = (struct variance_need){.rollouts = o->prompts * o->rollouts};
-    TRY(objective_read_needs(c, &in.objective_needs, e));
+    TRY(objective_read_uses(c, &in.objective, e));
     TRY(plan_shape(c, 0, &in.shape, e));
     TRY(plan_make(&in, &p, e));
     manifest_machine(&here);

@@ -80,7 +80,7 @@ static void rollout_weights(struct measuring *x)
 static enum kind kind_of(const struct batch *b, int64_t begin, int64_t n)
 {
     int64_t right = 0;
-    for (int64_t i = begin; i < begin + n; i++) right += b->verdict[i] == TARE_CORRECT;
+    for (int64_t i = begin; i < begin + n; i++) right += b->verdict[i] == TARE_VERDICT_CORRECT;
     return right == 0 ? KIND_WRONG : right == n ? KIND_RIGHT : KIND_MIXED;
 }
 
@@ -148,7 +148,7 @@ static tare_status warm_up(struct measuring *x, struct err *e)
 {
     for (int64_t k = 0; k < x->c->warm; k++) {
         TRY(make_batch(x, (int)(k % 2), true, k / 2, e));
-        TRY(estimate_apply(x->estimator, x->batch.step, e));
+        TRY(estimate_apply(x->estimator, &(struct estimate_update){.step = x->batch.step, .updates = 1}, e));
     }
     return TARE_OK;
 }

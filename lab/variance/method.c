@@ -7,10 +7,10 @@ const char *const STATE_NAMES[STATES] = {"-", "cold", "saved", "warmed"};
 /* Return the reason why the estimator cannot be measured, or NULL. */
 static const char *why_unmeasurable(const struct plugin *p)
 {
-    const uint32_t needs = p->desc.needs;
-    if (needs & TARE_GIVES_TOKENS) return "its advantages are per token";
-    if (needs & (TARE_NEED_LOGPROB | TARE_NEED_ENTROPY | TARE_NEED_REF_LOGPROB)) return "it uses the tokens' probabilities";
-    if (needs & TARE_NEED_OFF_POLICY) return "it uses the rows' own completions";
+    if (p->estimator->flags & TARE_ESTIMATOR_GIVES_TOKENS) return "its advantages are per token";
+    if (plugin_requires(p, COLUMN_LOGPROB) || plugin_requires(p, COLUMN_ENTROPY) || plugin_requires(p, COLUMN_REF_LOGPROB))
+        return "it uses the tokens' probabilities";
+    if (plugin_requires(p, COLUMN_OFF_POLICY)) return "it uses the rows' own completions";
     return NULL;
 }
 
@@ -24,7 +24,7 @@ static tare_status parse_method(const struct config *c, char *spec, struct arena
     for (char *word; n < 64 && (word = strtok_r(rest, " ", &rest));) words[n++] = word;
     if (!n || n == 64)
         FAIL(e, TARE_E_CONFIG, "--estimator '%s': must be a name, followed by key=value separated by spaces", m->label);
-    TRY(plugin_open(words[0], TARE_ESTIMATOR, &search, &m->plugin, e));
+    TRY(plugin_open(words[0], TARE_KIND_ESTIMATOR, &search, &m->plugin, e));
     m->has_state = m->plugin->estimator->save != NULL;
     m->settings = c->params;
     return n > 1 ? plugin_settings(m->plugin, (struct plugin_words){words + 1, n - 1}, c->params, a, &m->settings, e) : TARE_OK;

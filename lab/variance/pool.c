@@ -25,8 +25,8 @@ static bool was_verified(const struct batch *b, int64_t i)
     const int32_t *code = b->component_verdict ? b->component_verdict + i * b->n_components : b->verdict + i;
     const int64_t n = b->component_verdict ? b->n_components : 1;
     for (int64_t c = 0; c < n; c++)
-        if (code[c] == TARE_TIMED_OUT || code[c] == TARE_CRASHED) return false;
-    return b->verdict[i] != TARE_TIMED_OUT && b->verdict[i] != TARE_CRASHED;
+        if (code[c] == TARE_VERDICT_TIMED_OUT || code[c] == TARE_VERDICT_CRASHED) return false;
+    return b->verdict[i] != TARE_VERDICT_TIMED_OUT && b->verdict[i] != TARE_VERDICT_CRASHED;
 }
 
 /* Deal a prompt's rollouts to the halves in turn, after a shuffle keyed by (seed, prompt), so that
@@ -44,7 +44,7 @@ static tare_status deal_prompt(struct variance_pool *p, int64_t m, struct rng_ke
     rng_shuffle(rng_derive(key, (uint64_t)m), order, n);
     for (int64_t k = 0; k < n; k++) {
         p->half[k % 2][at[k % 2]++] = order[k];
-        right += b->verdict[order[k]] == TARE_CORRECT;
+        right += b->verdict[order[k]] == TARE_VERDICT_CORRECT;
     }
     for (int h = 0; h < 2; h++) {
         const int64_t size = at[h] - p->half_begin[h][m];

@@ -89,7 +89,7 @@ static tare_status check_options(struct variance *v, struct err *e)
     TRY(check_sizes(o, given, e));
     TRY(settle_batch(v->config, o, e));
     /* refuse a misspelt estimator here */
-    TRY(err_as_config(plugin_open(v->config->estimator.plugin, TARE_ESTIMATOR, &search, &named, e), e));
+    TRY(err_as_config(plugin_open(v->config->estimator.plugin, TARE_KIND_ESTIMATOR, &search, &named, e), e));
     TRY(variance_methods_find(v->config, o, &v->arena, &v->methods, e));
     for (int64_t i = v->methods.n; i-- > 0;)
         if (!strcmp(v->methods.method[i].label, "grpo")) v->reference = i;
@@ -186,7 +186,7 @@ static tare_status collect_results(const struct variance *v, struct checkpoint_r
 static bool may_run_together(const struct methods *m)
 {
     for (int64_t i = 0; i < m->n; i++)
-        if (m->method[i].plugin && m->method[i].plugin->desc.threading == TARE_SINGLE_THREAD) return false;
+        if (m->method[i].plugin && m->method[i].plugin->desc.calls == TARE_CALLS_SERIAL) return false;
     return true;
 }
 

@@ -14,7 +14,6 @@
  * text without n-grams gives the zero vector. Sums run in double in the order of the features in
  * the text, so an embedding depends on its text alone. */
 #include "../common/built_in.h"
-#include "common/fail.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -23,44 +22,15 @@
 enum { P_DIM, P_NGRAM_MIN, P_NGRAM_MAX, P_FEATURES, P_LOWERCASE, P_SUBLINEAR, N_PARAMS };
 
 static const tare_param PARAMS[N_PARAMS] = {
-    {.key = "dim",
-     .fallback = "256",
-     .doc = "width D of the embedding",
-     .min = 8,
-     .max = 65536,
-     .type = TARE_INT,
-     .flags = TARE_SWEEPABLE | TARE_LOCKED_ON_RESUME},
-    {.key = "ngram_min",
-     .fallback = "3",
-     .doc = "characters of the shortest n-gram",
-     .min = 1,
-     .max = 16,
-     .type = TARE_INT,
-     .flags = TARE_SWEEPABLE | TARE_LOCKED_ON_RESUME},
-    {.key = "ngram_max",
-     .fallback = "5",
-     .doc = "characters of the longest n-gram; at least ngram_min",
-     .min = 1,
-     .max = 16,
-     .type = TARE_INT,
-     .flags = TARE_SWEEPABLE | TARE_LOCKED_ON_RESUME},
-    {.key = "features",
-     .fallback = "65536",
-     .doc = "number F of hashed features with document frequencies",
-     .min = 64,
-     .max = 16777216,
-     .type = TARE_INT,
-     .flags = TARE_LOCKED_ON_RESUME},
-    {.key = "lowercase",
-     .fallback = "true",
-     .doc = "convert ASCII letters to lower case",
-     .type = TARE_BOOL,
-     .flags = TARE_LOCKED_ON_RESUME},
-    {.key = "sublinear",
-     .fallback = "true",
-     .doc = "use 1 + ln tf as the term frequency; false: tf",
-     .type = TARE_BOOL,
-     .flags = TARE_LOCKED_ON_RESUME},
+    TARE_INT_PARAM("dim", "256", "width D of the embedding", 8, 65536, TARE_PARAM_SWEEPABLE | TARE_PARAM_LOCKED_ON_RESUME),
+    TARE_INT_PARAM("ngram_min", "3", "characters of the shortest n-gram", 1, 16,
+                   TARE_PARAM_SWEEPABLE | TARE_PARAM_LOCKED_ON_RESUME),
+    TARE_INT_PARAM("ngram_max", "5", "characters of the longest n-gram; at least ngram_min", 1, 16,
+                   TARE_PARAM_SWEEPABLE | TARE_PARAM_LOCKED_ON_RESUME),
+    TARE_INT_PARAM("features", "65536", "number F of hashed features with document frequencies", 64, 16777216,
+                   TARE_PARAM_LOCKED_ON_RESUME),
+    TARE_BOOL_PARAM("lowercase", "true", "convert ASCII letters to lower case", TARE_PARAM_LOCKED_ON_RESUME),
+    TARE_BOOL_PARAM("sublinear", "true", "use 1 + ln tf as the term frequency; false: tf", TARE_PARAM_LOCKED_ON_RESUME),
 };
 
 struct hashed {
@@ -85,14 +55,14 @@ static void destroy(void *self)
     free(h);
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)host;
+    const tare_value *values = setup->values;
     if (values[P_NGRAM_MAX].i < values[P_NGRAM_MIN].i)
-        return fail(error, TARE_E_RANGE, "ngram_max = %lld: must be at least ngram_min = %lld", (long long)values[P_NGRAM_MAX].i,
-                    (long long)values[P_NGRAM_MIN].i);
+        return tare_fail(error, TARE_E_RANGE, "ngram_max = %lld: must be at least ngram_min = %lld",
+                         (long long)values[P_NGRAM_MAX].i, (long long)values[P_NGRAM_MIN].i);
     struct hashed *h = calloc(1, sizeof *h);
-    if (!h) return fail(error, TARE_E_NOMEM, "no memory");
+    if (!h) return tare_fail(error, TARE_E_NOMEM, "no memory");
     h->dim = values[P_DIM].i;
     h->ngram_min = values[P_NGRAM_MIN].i;
     h->ngram_max = values[P_NGRAM_MAX].i;
@@ -103,9 +73,12 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
     return TARE_OK;
 }
 
-static int64_t dim(const void *self)
+static tare_status sizes(const void *self, tare_sizes *out, tare_error *error)
 {
-    return ((const struct hashed *)self)->dim;
+    const struct hashed *s = self;
+    (void)error;
+    out->dim = s->dim;
+    return TARE_OK;
 }
 
 static void scratch_free(struct scratch *s)
@@ -123,7 +96,7 @@ static tare_status scratch_new(const struct hashed *h, struct scratch *s, tare_e
     s->n_touched = 0;
     if (s->count && s->touched && s->sum) return TARE_OK;
     scratch_free(s);
-    return fail(error, TARE_E_NOMEM, "no memory for %lld features; lower features", (long long)h->features);
+    return tare_fail(error, TARE_E_NOMEM, "no memory for %lld features; lower features", (long long)h->features);
 }
 
 static uint64_t mix(uint64_t x) /* The finaliser of splitmix64. */
@@ -236,14 +209,14 @@ static tare_status encode(void *self, const tare_text *texts, int64_t n, float *
 static tare_status fit(void *self, const tare_text *texts, int64_t n, tare_error *error)
 {
     struct hashed *h = self;
-    if (n <= 0) return fail(error, TARE_E_INVALID, "no texts to learn document frequencies from");
+    if (n <= 0) return tare_fail(error, TARE_E_INVALID, "no texts to learn document frequencies from");
     struct scratch s;
     const tare_status status = scratch_new(h, &s, error);
     if (status) return status;
     uint32_t *frequency = calloc((size_t)h->features, sizeof *frequency);
     if (!frequency) {
         scratch_free(&s);
-        return fail(error, TARE_E_NOMEM, "no memory for %lld features; lower features", (long long)h->features);
+        return tare_fail(error, TARE_E_NOMEM, "no memory for %lld features; lower features", (long long)h->features);
     }
     for (int64_t i = 0; i < n; i++) {
         count_text(h, texts[i], &s);
@@ -265,7 +238,7 @@ static tare_status save(const void *self, const tare_stream *out, tare_error *er
     const uint64_t head[2] = {h->documents, (uint64_t)h->features};
     tare_status status = out->write(out->ctx, head, sizeof head);
     if (!status && h->documents) status = out->write(out->ctx, h->frequency, h->features * (int64_t)sizeof *h->frequency);
-    return status ? fail(error, status, "the document frequencies cannot be written") : TARE_OK;
+    return status ? tare_fail(error, status, "the document frequencies cannot be written") : TARE_OK;
 }
 
 static tare_status load(void *self, const tare_stream *in, tare_error *error)
@@ -273,20 +246,21 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
     struct hashed *h = self;
     uint64_t head[2];
     tare_status status = in->read(in->ctx, head, sizeof head);
-    if (status) return fail(error, status, "the document frequencies are cut short");
+    if (status) return tare_fail(error, status, "the document frequencies are cut short");
     if (head[1] != (uint64_t)h->features)
-        return fail(error, TARE_E_CORRUPT, "the document frequencies are for %llu features, but the parameter features is %lld",
-                    (unsigned long long)head[1], (long long)h->features);
+        return tare_fail(error, TARE_E_CORRUPT,
+                         "the document frequencies are for %llu features, but the parameter features is %lld",
+                         (unsigned long long)head[1], (long long)h->features);
     uint32_t *frequency = NULL;
     if (head[0]) {
         frequency = malloc((size_t)h->features * sizeof *frequency);
-        if (!frequency) return fail(error, TARE_E_NOMEM, "no memory for %lld features", (long long)h->features);
+        if (!frequency) return tare_fail(error, TARE_E_NOMEM, "no memory for %lld features", (long long)h->features);
         status = in->read(in->ctx, frequency, h->features * (int64_t)sizeof *frequency);
         for (int64_t f = 0; !status && f < h->features; f++)
             if (frequency[f] > head[0]) status = TARE_E_CORRUPT;
         if (status) {
             free(frequency);
-            return fail(error, status, "the document frequencies are damaged or cut short");
+            return tare_fail(error, status, "the document frequencies are damaged or cut short");
         }
     }
     free(h->frequency);
@@ -299,12 +273,13 @@ static const tare_encoder FUNCTIONS = {
     .struct_size = sizeof FUNCTIONS,
     .create = create,
     .destroy = destroy,
-    .dim = dim,
+    .sizes = sizes,
     .encode = encode,
     .fit = fit,
     .save = save,
     .load = load,
 };
 
-BUILT_IN("hashed", .kind = TARE_ENCODER, .summary = "hashed character n-grams with TF-IDF; needs no model file",
-         .source = "Weinberger et al. 2009, arXiv 0902.2206", .params = PARAMS, .n_params = N_PARAMS, .threading = TARE_REENTRANT)
+BUILT_IN("hashed", .kind = TARE_KIND_ENCODER, .summary = "hashed character n-grams with TF-IDF; needs no model file",
+         .about = ABOUT("Weinberger et al. 2009, arXiv 0902.2206"), TARE_PARAMS(PARAMS, N_PARAMS), .calls = TARE_CALLS_CONCURRENT,
+         .state_version = 1, .state_oldest = 1)

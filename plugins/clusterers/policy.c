@@ -1,7 +1,6 @@
 /* policy: mean-pooled last hidden states of the frozen initial policy, from the host's service
  * tare.embed/1. Needs no second model. With normalize, E = e / ||e||_2. */
 #include "../common/built_in.h"
-#include "common/fail.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,11 +9,7 @@
 enum { P_NORMALIZE, N_PARAMS };
 
 static const tare_param PARAMS[N_PARAMS] = {
-    {.key = "normalize",
-     .fallback = "true",
-     .doc = "divide an embedding by its L2 norm",
-     .type = TARE_BOOL,
-     .flags = TARE_LOCKED_ON_RESUME},
+    TARE_BOOL_PARAM("normalize", "true", "divide an embedding by its L2 norm", TARE_PARAM_LOCKED_ON_RESUME),
 };
 
 struct policy {
@@ -22,18 +17,18 @@ struct policy {
     int64_t dim, normalize;
 };
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    const tare_embed_v1 *service = TARE_HAS(host, extension) ? host->extension(host->ctx, "tare.embed/1") : NULL;
-    if (!service || !TARE_HAS(service, dim) || !TARE_HAS(service, identity) || !TARE_HAS(service, embed))
-        return fail(
+    const tare_embed_v1 *service = setup->host->extension(setup->host->ctx, "tare.embed/1");
+    if (!service)
+        return tare_fail(
             error, TARE_E_UNSUPPORTED,
             "the encoder policy needs the service tare.embed/1 (hidden states of a loaded policy), which is not available here; use it in a training run or with a model, or choose another encoder");
     const int64_t dim = service->dim(service->ctx);
-    if (dim <= 0) return fail(error, TARE_E_SHAPE, "invalid width %lld of the embeddings of tare.embed/1", (long long)dim);
+    if (dim <= 0) return tare_fail(error, TARE_E_SHAPE, "invalid width %lld of the embeddings of tare.embed/1", (long long)dim);
     struct policy *p = calloc(1, sizeof *p);
-    if (!p) return fail(error, TARE_E_NOMEM, "no memory");
-    *p = (struct policy){service, dim, values[P_NORMALIZE].i};
+    if (!p) return tare_fail(error, TARE_E_NOMEM, "no memory");
+    *p = (struct policy){service, dim, setup->values[P_NORMALIZE].i};
     *self = p;
     return TARE_OK;
 }
@@ -43,9 +38,12 @@ static void destroy(void *self)
     free(self);
 }
 
-static int64_t dim(const void *self)
+static tare_status sizes(const void *self, tare_sizes *out, tare_error *error)
 {
-    return ((const struct policy *)self)->dim;
+    const struct policy *s = self;
+    (void)error;
+    out->dim = s->dim;
+    return TARE_OK;
 }
 
 static tare_status encode(void *self, const tare_text *texts, int64_t n, float *out, tare_error *error)
@@ -58,7 +56,7 @@ static tare_status encode(void *self, const tare_text *texts, int64_t n, float *
         double squares = 0;
         for (int64_t d = 0; d < p->dim; d++) squares += (double)e[d] * (double)e[d];
         if (!isfinite(squares))
-            return fail(error, TARE_E_NOT_FINITE, "the policy's hidden states of text %lld are not finite", (long long)i);
+            return tare_fail(error, TARE_E_NOT_FINITE, "the policy's hidden states of text %lld are not finite", (long long)i);
         if (!p->normalize || !(squares > 0)) continue;
         const double scale = 1 / sqrt(squares);
         for (int64_t d = 0; d < p->dim; d++) e[d] = (float)((double)e[d] * scale);
@@ -66,21 +64,20 @@ static tare_status encode(void *self, const tare_text *texts, int64_t n, float *
     return TARE_OK;
 }
 
-static tare_status identity(const void *self, char *text, int64_t capacity, tare_error *error)
+static tare_status identity(const void *self, const tare_stream *out, tare_error *error)
 {
     const struct policy *p = self;
-    const tare_status status = p->service->identity(p->service->ctx, text, capacity);
-    return status ? fail(error, status, "the policy's identity does not fit into %lld bytes", (long long)capacity) : TARE_OK;
+    return p->service->identity(p->service->ctx, out, error);
 }
 
 static const tare_encoder FUNCTIONS = {
     .struct_size = sizeof FUNCTIONS,
     .create = create,
     .destroy = destroy,
-    .dim = dim,
+    .sizes = sizes,
     .encode = encode,
     .identity = identity,
 };
 
-BUILT_IN("policy", .kind = TARE_ENCODER, .summary = "mean-pooled last hidden states of the frozen initial policy", .params = PARAMS,
-         .n_params = N_PARAMS, .threading = TARE_SINGLE_THREAD)
+BUILT_IN("policy", .kind = TARE_KIND_ENCODER, .summary = "mean-pooled last hidden states of the frozen initial policy",
+         TARE_PARAMS(PARAMS, N_PARAMS))

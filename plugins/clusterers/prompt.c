@@ -6,7 +6,6 @@
  * cluster (-1).
  */
 #include "../common/built_in.h"
-#include "common/fail.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,11 +53,11 @@ static int by_first(const void *x, const void *y)
     return p->cluster < q->cluster ? -1 : p->cluster > q->cluster;
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)host, (void)values;
+    (void)setup;
     *self = calloc(1, sizeof(struct prompt));
-    return *self ? TARE_OK : fail(error, TARE_E_NOMEM, "no memory");
+    return *self ? TARE_OK : tare_fail(error, TARE_E_NOMEM, "no memory");
 }
 
 static void destroy(void *self)
@@ -68,26 +67,25 @@ static void destroy(void *self)
     free(p);
 }
 
-static int64_t size(const void *self)
+static tare_status sizes(const void *self, tare_sizes *out, tare_error *error)
 {
-    return ((const struct prompt *)self)->n;
+    const struct prompt *s = self;
+    (void)error;
+    out->clusters = s->n;
+    return TARE_OK;
 }
 
-static int64_t dim(const void *self)
-{
-    (void)self;
-    return 0;
-}
-
-static tare_status fit(void *self, const tare_text *rows, int64_t n, tare_error *error)
+static tare_status fit(void *self, const tare_prompts *prompts, tare_error *error)
 {
     struct prompt *p = self;
-    if (n <= 0) return fail(error, TARE_E_INVALID, "the data set has no rows");
-    if (n > INT32_MAX) return fail(error, TARE_E_RANGE, "%lld rows; at most %d clusters are possible", (long long)n, INT32_MAX);
+    const int64_t n = prompts->n;
+    if (n <= 0) return tare_fail(error, TARE_E_INVALID, "the data set has no rows");
+    if (n > INT32_MAX)
+        return tare_fail(error, TARE_E_RANGE, "%lld rows; at most %d clusters are possible", (long long)n, INT32_MAX);
     struct row_key *keys = malloc((size_t)n * sizeof *keys);
-    if (!keys) return fail(error, TARE_E_NOMEM, "no memory for %lld rows", (long long)n);
+    if (!keys) return tare_fail(error, TARE_E_NOMEM, "no memory for %lld rows", (long long)n);
     for (int64_t i = 0; i < n; i++) {
-        keys[i] = key_of(rows[i]);
+        keys[i] = key_of(prompts->row[i]);
         keys[i].cluster = i;
     }
     qsort(keys, (size_t)n, sizeof *keys, by_key_then_first);
@@ -103,17 +101,15 @@ static tare_status fit(void *self, const tare_text *rows, int64_t n, tare_error 
     return TARE_OK;
 }
 
-static tare_status assign(const void *self, const float *embedding, const tare_text *rows, int64_t n, int32_t *cluster,
-                          float *distance, tare_error *error)
+static tare_status assign(const void *self, const tare_prompts *prompts, tare_assignment *out, tare_error *error)
 {
     const struct prompt *p = self;
-    (void)embedding;
-    if (!rows) return fail(error, TARE_E_INVALID, "missing rows: this codebook reads rows of a data set");
-    for (int64_t i = 0; i < n; i++) {
-        const struct row_key key = key_of(rows[i]);
+    if (!prompts->row) return tare_fail(error, TARE_E_INVALID, "missing rows: this codebook reads rows of a data set");
+    for (int64_t i = 0; i < prompts->n; i++) {
+        const struct row_key key = key_of(prompts->row[i]);
         const struct row_key *found = p->n ? bsearch(&key, p->keys, (size_t)p->n, sizeof key, by_key) : NULL;
-        cluster[i] = found ? (int32_t)found->cluster : -1;
-        if (distance) distance[i] = 0;
+        out->cluster[i] = found ? (int32_t)found->cluster : -1;
+        if (out->distance) out->distance[i] = 0;
     }
     return TARE_OK;
 }
@@ -123,7 +119,7 @@ static tare_status save(const void *self, const tare_stream *out, tare_error *er
     const struct prompt *p = self;
     tare_status status = out->write(out->ctx, &p->n, sizeof p->n);
     if (!status && p->n) status = out->write(out->ctx, p->keys, p->n * (int64_t)sizeof *p->keys);
-    return status ? fail(error, status, "the rows' hashes cannot be written") : TARE_OK;
+    return status ? tare_fail(error, status, "the rows' hashes cannot be written") : TARE_OK;
 }
 
 /* Memory grows with the bytes read, so a damaged number of rows does not allocate more than the
@@ -134,10 +130,10 @@ static tare_status read_keys(const tare_stream *in, int64_t n, struct row_key **
         next = have ? 2 * have : 4096;
         if (next > n) next = n;
         struct row_key *more = realloc(*keys, (size_t)next * sizeof **keys);
-        if (!more) return fail(error, TARE_E_NOMEM, "no memory for %lld rows", (long long)n);
+        if (!more) return tare_fail(error, TARE_E_NOMEM, "no memory for %lld rows", (long long)n);
         *keys = more;
         const tare_status status = in->read(in->ctx, more + have, (next - have) * (int64_t)sizeof **keys);
-        if (status) return fail(error, status, "the rows' hashes are damaged or cut short");
+        if (status) return tare_fail(error, status, "the rows' hashes are damaged or cut short");
     }
     return TARE_OK;
 }
@@ -148,12 +144,12 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
     struct row_key *keys = NULL;
     int64_t n = 0;
     tare_status status = in->read(in->ctx, &n, sizeof n);
-    if (status) return fail(error, status, "the rows' hashes are cut short");
-    if (n < 0 || n > INT32_MAX) return fail(error, TARE_E_CORRUPT, "the saved number of rows is %lld", (long long)n);
+    if (status) return tare_fail(error, status, "the rows' hashes are cut short");
+    if (n < 0 || n > INT32_MAX) return tare_fail(error, TARE_E_CORRUPT, "the saved number of rows is %lld", (long long)n);
     status = read_keys(in, n, &keys, error);
     for (int64_t i = 0; !status && i < n; i++)
         if (keys[i].cluster < 0 || keys[i].cluster >= n || (i && by_key(&keys[i - 1], &keys[i]) >= 0))
-            status = fail(error, TARE_E_CORRUPT, "the rows' hashes are damaged or cut short");
+            status = tare_fail(error, TARE_E_CORRUPT, "the rows' hashes are damaged or cut short");
     if (status) {
         free(keys);
         return status;
@@ -168,12 +164,12 @@ static const tare_codebook FUNCTIONS = {
     .struct_size = sizeof FUNCTIONS,
     .create = create,
     .destroy = destroy,
-    .size = size,
-    .dim = dim,
+    .sizes = sizes,
     .assign = assign,
     .fit = fit,
     .save = save,
     .load = load,
 };
 
-BUILT_IN("prompt", .kind = TARE_CODEBOOK, .summary = "every prompt is a separate cluster", .threading = TARE_REENTRANT)
+BUILT_IN("prompt", .kind = TARE_KIND_CODEBOOK, .summary = "every prompt is a separate cluster", .state_version = 1,
+         .state_oldest = 1)

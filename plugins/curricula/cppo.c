@@ -28,9 +28,10 @@
 enum { P_PRUNING, P_FILL, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_PRUNING] = PARAM_FLOAT("pruning", "0.5", "P, the share of a group's rollouts that the loss leaves out", 0, 1,
-                              TARE_BELOW_MAX | TARE_SWEEPABLE),
-    [P_FILL] = PARAM_BOOL("fill", "false", "sample further groups, so that the loss uses as many rollouts as without pruning"),
+    [P_PRUNING] = TARE_FLOAT_PARAM("pruning", "0.5", "P, the share of a group's rollouts that the loss leaves out", 0, 1,
+                                   TARE_PARAM_BELOW_MAX | TARE_PARAM_SWEEPABLE),
+    [P_FILL] =
+        TARE_BOOL_PARAM("fill", "false", "sample further groups, so that the loss uses as many rollouts as without pruning", 0),
 };
 
 /* Computed relative to the first reward, so that the deviations of equal rewards are exactly 0. */
@@ -42,18 +43,18 @@ static void group_deviations(const struct ranked *r, int64_t n, double *value)
 }
 
 /* Returns the number of groups that the step lacks. */
-static int64_t groups_wanted(const struct settings *s, const tare_groups *groups)
+static int64_t groups_wanted(const struct settings *s, const tare_batch *groups)
 {
     const int64_t all = (int64_t)floor((double)s->prompts / (1 - s->v[P_PRUNING].f) + 1e-9);
     const int64_t have = groups->n_groups + groups->n_before;
     return s->v[P_FILL].i && all > have ? all - have : 0;
 }
 
-static tare_status keep(const void *self, const tare_groups *groups, uint8_t *fate, int64_t *replace, tare_error *error)
+static tare_status keep(const void *self, const tare_batch *groups, tare_kept *out, tare_error *error)
 {
     const struct settings *s = self;
     struct subset x;
-    *replace = groups_wanted(s, groups);
+    out->extra_groups = groups_wanted(s, groups);
     const tare_status status = subset_new(s->host, groups, &x, error);
     if (status) return status;
     for (int64_t m = 0; m < groups->n_groups; m++) {
@@ -63,11 +64,11 @@ static tare_status keep(const void *self, const tare_groups *groups, uint8_t *fa
         n = subset_rank(groups, m, x.value, x.rank);
         /* 10 (1 - 0.9) is 1 */
         const int64_t k = (int64_t)floor((double)n * (1 - s->v[P_PRUNING].f) + 1e-9);
-        for (int64_t j = k < 1 ? 1 : k; j < n; j++) fate[x.rank[j].rollout] = TARE_ROLLOUT_COUNTED;
+        for (int64_t j = k < 1 ? 1 : k; j < n; j++) out->fate[x.rank[j].rollout] = TARE_FATE_COUNTED;
     }
     subset_free(&x);
     return TARE_OK;
 }
 
-CURRICULUM_STATELESS("cppo", "the loss uses the rollouts of a group that deviate most from its mean", "arXiv 2503.22342",
-                     .keep = keep)
+CURRICULUM_STATELESS("cppo", "the loss uses the rollouts of a group that deviate most from its mean", ABOUT("arXiv 2503.22342"),
+                     W_COUNT, .keep = keep)

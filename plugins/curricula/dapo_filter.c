@@ -19,29 +19,29 @@
 enum { P_LOW, P_HIGH, P_REPLACE, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_LOW] =
-        PARAM_FLOAT("low", "0", "groups with this pass rate or a lower one are dropped", 0, 1, TARE_BELOW_MAX | TARE_SWEEPABLE),
-    [P_HIGH] =
-        PARAM_FLOAT("high", "1", "groups with this pass rate or a higher one are dropped", 0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
-    [P_REPLACE] = PARAM_BOOL("replace", "true", "replace each dropped group with another one"),
+    [P_LOW] = TARE_FLOAT_PARAM("low", "0", "groups with this pass rate or a lower one are dropped", 0, 1,
+                               TARE_PARAM_BELOW_MAX | TARE_PARAM_SWEEPABLE),
+    [P_HIGH] = TARE_FLOAT_PARAM("high", "1", "groups with this pass rate or a higher one are dropped", 0, 1,
+                                TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
+    [P_REPLACE] = TARE_BOOL_PARAM("replace", "true", "replace each dropped group with another one", 0),
 };
 
-static tare_status keep(const void *self, const tare_groups *groups, uint8_t *fate, int64_t *replace, tare_error *error)
+static tare_status keep(const void *self, const tare_batch *groups, tare_kept *out, tare_error *error)
 {
     const struct settings *s = self;
-    int64_t out = 0;
+    int64_t dropped = 0;
     (void)error;
     for (int64_t m = 0; m < groups->n_groups; m++) {
         int64_t right, verified;
         group_passes(groups, m, &right, &verified);
         const double p = verified ? (double)right / (double)verified : 0;
         if (verified && p > s->v[P_LOW].f && p < s->v[P_HIGH].f) continue;
-        for (int64_t i = groups->group_begin[m]; i < groups->group_begin[m + 1]; i++) fate[i] = TARE_ROLLOUT_LEFT_OUT;
-        out++;
+        for (int64_t i = groups->group_begin[m]; i < groups->group_begin[m + 1]; i++) out->fate[i] = TARE_FATE_LEFT_OUT;
+        dropped++;
     }
-    if (s->v[P_REPLACE].i) *replace = out;
+    if (s->v[P_REPLACE].i) out->extra_groups = dropped;
     return TARE_OK;
 }
 
 CURRICULUM_STATELESS("dapo_filter", "groups of medium pass rate; others are replaced (dynamic sampling)",
-                     "arXiv 2503.14476, equation 11", .keep = keep)
+                     ABOUT("arXiv 2503.14476, equation 11"), W_COUNT, .keep = keep)

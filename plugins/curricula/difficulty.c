@@ -21,11 +21,12 @@
 enum { P_LOW, P_HIGH, P_OUTSIDE, P_RHO, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_LOW] = PARAM_FLOAT("low", "0.2", "the smallest pass rate of the zone", 0, 1, TARE_SWEEPABLE),
-    [P_HIGH] = PARAM_FLOAT("high", "0.8", "the largest pass rate of the zone", 0, 1, TARE_SWEEPABLE),
-    [P_OUTSIDE] = PARAM_FLOAT("outside", "0.05", "weight of a row outside of the zone; inside, the weight is 1", 0, 1,
-                              TARE_ABOVE_MIN | TARE_SWEEPABLE),
-    [P_RHO] = PARAM_FLOAT("rho", "0.5", "rho, the share of a row's counts that is kept when it occurs again", 0, 1, TARE_SWEEPABLE),
+    [P_LOW] = TARE_FLOAT_PARAM("low", "0.2", "the smallest pass rate of the zone", 0, 1, TARE_PARAM_SWEEPABLE),
+    [P_HIGH] = TARE_FLOAT_PARAM("high", "0.8", "the largest pass rate of the zone", 0, 1, TARE_PARAM_SWEEPABLE),
+    [P_OUTSIDE] = TARE_FLOAT_PARAM("outside", "0.05", "weight of a row outside of the zone; inside, the weight is 1", 0, 1,
+                                   TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
+    [P_RHO] = TARE_FLOAT_PARAM("rho", "0.5", "rho, the share of a row's counts that is kept when it occurs again", 0, 1,
+                               TARE_PARAM_SWEEPABLE),
 };
 
 static double weight_of(const tare_value *v, double right, double total)
@@ -34,14 +35,14 @@ static double weight_of(const tare_value *v, double right, double total)
     return total > 0 && (p < v[P_LOW].f || p > v[P_HIGH].f) ? v[P_OUTSIDE].f : 1;
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, const tare_rows *rows, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    if (values[P_LOW].f > values[P_HIGH].f)
-        return tare_fail(error, TARE_E_CONFIG, "low = %g is above high = %g", values[P_LOW].f, values[P_HIGH].f);
-    return new_by_pass_rate(host, values, rows, self, error);
+    const tare_value *v = setup->values;
+    if (v[P_LOW].f > v[P_HIGH].f) return tare_fail(error, TARE_E_CONFIG, "low = %g is above high = %g", v[P_LOW].f, v[P_HIGH].f);
+    return new_by_pass_rate(setup, self, error);
 }
 
-static tare_status apply(void *self, const tare_groups *groups, tare_error *error)
+static tare_status apply(void *self, const tare_batch *groups, tare_error *error)
 {
     struct by_pass_rate *x = self;
     (void)error;
@@ -51,10 +52,10 @@ static tare_status apply(void *self, const tare_groups *groups, tare_error *erro
         met += x->passes.total[i] > 0;
         inside += x->passes.total[i] > 0 && weight_of(x->v, x->passes.right[i], x->passes.total[i]) == 1;
     }
-    x->host->metric(x->host->ctx, "in_zone", met ? (double)inside / (double)met : 0);
-    x->host->metric(x->host->ctx, "rows_met", (double)met);
+    x->host->metric(x->host->ctx, "in_zone", met ? (double)inside / (double)met : 0, TARE_METRIC_LAST);
+    x->host->metric(x->host->ctx, "rows_met", (double)met, TARE_METRIC_LAST);
     return TARE_OK;
 }
 
-CURRICULUM("difficulty", "rows of medium pass rate (the zone of proximal development)", "arXiv 2504.03380", 0, .create = create,
-           .destroy = destroy, .save = save, .load = load, .next = next, .apply = apply)
+CURRICULUM("difficulty", "rows of medium pass rate (the zone of proximal development)", ABOUT("arXiv 2504.03380"), W_COUNT, 1,
+           .save = save, .load = load, .next = next, .apply = apply)

@@ -28,12 +28,13 @@ enum { LENGTH, EFFICIENCY };
 static const char *const BY[] = {"length", "efficiency", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_KEEP] = PARAM_INT("keep", "4", "k, the number of rollouts of a group that are kept; a smaller group is kept whole", 1, 1e6),
-    [P_BY] = PARAM_CHOICE("by", "length", "length: the shortest; efficiency: the highest reward per token", BY),
-    [P_ADAPTIVE] = {"adaptive", "false",
-                    "keep fewer rollouts of easier questions: 3/4 of `keep`, and 1/2 of it for the easiest quarter", NULL, NULL, 0,
-                    0, TARE_BOOL, TARE_LOCKED_ON_RESUME},
-    [P_MEMORY] = PARAM_INT("memory", "1024", "number of groups of earlier steps that define easy questions", 4, 65536),
+    [P_KEEP] =
+        TARE_INT_PARAM("keep", "4", "k, the number of rollouts of a group that are kept; a smaller group is kept whole", 1, 1e6, 0),
+    [P_BY] = TARE_CHOICE_PARAM("by", "length", "length: the shortest; efficiency: the highest reward per token", BY, 0),
+    [P_ADAPTIVE] = TARE_BOOL_PARAM("adaptive", "false",
+                                   "keep fewer rollouts of easier questions: 3/4 of `keep`, and 1/2 of it for the easiest quarter",
+                                   TARE_PARAM_LOCKED_ON_RESUME),
+    [P_MEMORY] = TARE_INT_PARAM("memory", "1024", "number of groups of earlier steps that define easy questions", 4, 65536, 0),
 };
 
 /* mean: [n] mean rewards of the last groups, the oldest first. */
@@ -51,28 +52,29 @@ static void destroy(void *self)
     x->host->release(x->host->ctx, x);
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, const tare_rows *rows, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
+    const tare_host *host = setup->host;
+    const int64_t memory = setup->values[P_MEMORY].i;
     struct gfpo *x = host->alloc(host->ctx, sizeof *x, 0);
-    (void)rows;
     if (!x) return tare_fail(error, TARE_E_NOMEM, "no memory");
-    *x = (struct gfpo){.host = host, .v = values};
-    x->mean = host->alloc(host->ctx, values[P_MEMORY].i * (int64_t)sizeof *x->mean, 0);
+    *x = (struct gfpo){.host = host, .v = setup->values};
+    x->mean = host->alloc(host->ctx, memory * (int64_t)sizeof *x->mean, 0);
     if (!x->mean) {
         host->release(host->ctx, x);
-        return tare_fail(error, TARE_E_NOMEM, "no memory for %lld groups", (long long)values[P_MEMORY].i);
+        return tare_fail(error, TARE_E_NOMEM, "no memory for %lld groups", (long long)memory);
     }
     *self = x;
     return TARE_OK;
 }
 
 /* Returns false if no rollout of the group has a verdict. */
-static int mean_reward(const tare_groups *groups, int64_t m, double *mean)
+static int mean_reward(const tare_batch *groups, int64_t m, double *mean)
 {
     double sum = 0;
     int64_t n = 0;
     for (int64_t i = groups->group_begin[m]; i < groups->group_begin[m + 1]; i++) {
-        if (groups->verdict[i] == TARE_TIMED_OUT || groups->verdict[i] == TARE_CRASHED) continue;
+        if (!has_verdict(groups, i)) continue;
         sum += groups->reward[i];
         n++;
     }
@@ -101,7 +103,7 @@ static tare_status mean_quartiles(const struct gfpo *x, double cut[2], tare_erro
     return TARE_OK;
 }
 
-static int64_t kept_rollouts(const struct gfpo *x, const tare_groups *groups, int64_t m, const double cut[2])
+static int64_t kept_rollouts(const struct gfpo *x, const tare_batch *groups, int64_t m, const double cut[2])
 {
     const int64_t keep = x->v[P_KEEP].i;
     double mean;
@@ -109,12 +111,11 @@ static int64_t kept_rollouts(const struct gfpo *x, const tare_groups *groups, in
     return mean <= cut[1] ? (3 * keep + 3) / 4 : (keep + 1) / 2;
 }
 
-static tare_status keep(const void *self, const tare_groups *groups, uint8_t *fate, int64_t *replace, tare_error *error)
+static tare_status keep(const void *self, const tare_batch *groups, tare_kept *out, tare_error *error)
 {
     const struct gfpo *g = self;
     struct subset x;
     double cut[2];
-    (void)replace;
     tare_status status = mean_quartiles(g, cut, error);
     if (!status) status = subset_new(g->host, groups, &x, error);
     if (status) return status;
@@ -124,13 +125,13 @@ static tare_status keep(const void *self, const tare_groups *groups, uint8_t *fa
     }
     for (int64_t m = 0; m < groups->n_groups; m++) {
         const int64_t n = subset_rank(groups, m, x.value, x.rank);
-        for (int64_t j = kept_rollouts(g, groups, m, cut); j < n; j++) fate[x.rank[j].rollout] = TARE_ROLLOUT_LEFT_OUT;
+        for (int64_t j = kept_rollouts(g, groups, m, cut); j < n; j++) out->fate[x.rank[j].rollout] = TARE_FATE_LEFT_OUT;
     }
     subset_free(&x);
     return TARE_OK;
 }
 
-static tare_status apply(void *self, const tare_groups *groups, tare_error *error)
+static tare_status apply(void *self, const tare_batch *groups, tare_error *error)
 {
     struct gfpo *x = self;
     (void)error;
@@ -143,14 +144,14 @@ static tare_status apply(void *self, const tare_groups *groups, tare_error *erro
     return TARE_OK;
 }
 
-/* Writes nothing when it is not adaptive, so that older states can be loaded. */
+/* Without adaptive there is no state. */
 static tare_status save(const void *self, const tare_stream *out, tare_error *error)
 {
     const struct gfpo *x = self;
     (void)error;
     if (!x->v[P_ADAPTIVE].i) return TARE_OK;
-    const tare_status status = out->write(out->ctx, &x->n, sizeof x->n);
-    return status ? status : out->write(out->ctx, x->mean, x->n * (int64_t)sizeof *x->mean);
+    const tare_status status = tare_put(out, &x->n, sizeof x->n);
+    return status ? status : tare_put(out, x->mean, x->n * (int64_t)sizeof *x->mean);
 }
 
 /* With a shorter memory, the last means of the state are kept. */
@@ -158,11 +159,11 @@ static tare_status load_into(const struct gfpo *x, const tare_stream *in, double
 {
     const int64_t memory = x->v[P_MEMORY].i;
     int64_t n;
-    if (in->read(in->ctx, &n, sizeof n)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
+    if (tare_get(in, &n, sizeof n)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
     if (n < 0 || n > 65536) return tare_fail(error, TARE_E_CORRUPT, "the state is of %lld groups", (long long)n);
     for (int64_t k = 0; k < n; k++) {
         double one;
-        if (in->read(in->ctx, &one, sizeof one)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
+        if (tare_get(in, &one, sizeof one)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
         if (!isfinite(one)) return tare_fail(error, TARE_E_CORRUPT, "the mean reward of group %lld is %g", (long long)k, one);
         if (k >= n - memory) mean[(*kept)++] = one;
     }
@@ -186,5 +187,5 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
     return TARE_OK;
 }
 
-CURRICULUM("gfpo", "the shortest rollouts of a group, or those with the highest reward per token", "arXiv 2508.09726", 0,
-           .create = create, .destroy = destroy, .save = save, .load = load, .keep = keep, .apply = apply)
+CURRICULUM("gfpo", "the shortest rollouts of a group, or those with the highest reward per token", ABOUT("arXiv 2508.09726"),
+           W_COUNT, 1, .save = save, .load = load, .keep = keep, .apply = apply)

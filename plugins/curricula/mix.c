@@ -25,15 +25,16 @@ enum { QUOTA, RANDOM };
 static const char *const DRAWS[] = {"quota", "random", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_DRAW] = PARAM_CHOICE(
-        "draw", "quota", "quota: the numbers follow the shares as closely as possible; random: each prompt's file is drawn", DRAWS),
-    [P_SHUFFLE] = PARAM_BOOL("shuffle", "true", "a new order of a file's rows in every epoch; false: the file's order"),
+    [P_DRAW] = TARE_CHOICE_PARAM("draw", "quota",
+                                 "quota: the numbers follow the shares as closely as possible; random: each prompt's file is drawn",
+                                 DRAWS, 0),
+    [P_SHUFFLE] = TARE_BOOL_PARAM("shuffle", "true", "a new order of a file's rows in every epoch; false: the file's order", 0),
 };
 
 struct mix {
     const tare_host *host;
     const tare_value *v;
-    const tare_rows *rows;
+    const tare_dataset *rows;
     int64_t *size, *taken; /* [S] rows; n_s and T_s */
     int64_t *first;        /* [S+1] rows of file s are first[s] .. first[s+1]-1 in the data set */
     double *share;         /* [S] w_s */
@@ -52,27 +53,28 @@ static void destroy(void *self)
 
 static tare_status fill_rows(struct mix *x, tare_error *error)
 {
-    const tare_rows *r = x->rows;
+    const tare_dataset *r = x->rows;
     double sum = 0;
-    for (int64_t s = 0; s < r->n_sources; s++) sum += r->weight[s];
-    for (int64_t i = 0; i < r->n; i++) x->size[r->source[i]]++;
+    for (int64_t s = 0; s < r->n_sources; s++) sum += r->source_weight[s];
+    for (int64_t i = 0; i < r->n_rows; i++) x->size[r->source[i]]++;
     for (int64_t s = 0; s < r->n_sources; s++) {
         if (!x->size[s])
             return tare_fail(error, TARE_E_CONFIG, "file %lld of data.train has no rows; check data.limit", (long long)s + 1);
-        x->share[s] = r->weight[s] / sum;
+        x->share[s] = r->source_weight[s] / sum;
         x->first[s + 1] = x->first[s] + x->size[s];
     }
-    for (int64_t i = 1; i < r->n; i++)
+    for (int64_t i = 1; i < r->n_rows; i++)
         if (r->source[i] < r->source[i - 1]) return tare_fail(error, TARE_E_STATE, "the rows of a file are not contiguous");
     return TARE_OK;
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, const tare_rows *rows, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
+    const tare_host *host = setup->host;
     struct mix *x = host->alloc(host->ctx, sizeof *x, 0);
     if (!x) return tare_fail(error, TARE_E_NOMEM, "no memory");
-    const int64_t bytes = (rows->n_sources + 1) * 8;
-    *x = (struct mix){.host = host, .v = values, .rows = rows};
+    const int64_t bytes = (setup->dataset->n_sources + 1) * 8;
+    *x = (struct mix){.host = host, .v = setup->values, .rows = setup->dataset};
     x->size = host->alloc(host->ctx, bytes, 0);
     x->taken = host->alloc(host->ctx, bytes, 0);
     x->first = host->alloc(host->ctx, bytes, 0);
@@ -151,27 +153,26 @@ static tare_status place_rows(const struct mix *x, int64_t s, int64_t n, struct 
     return TARE_OK;
 }
 
-static tare_status next(const void *self, const tare_draw *draw, int64_t *row, int64_t *rollouts, tare_error *error)
+static tare_status next(const void *self, const tare_draw *draw, tare_choice *out, tare_error *error)
 {
     const struct mix *x = self;
     const int64_t S = x->rows->n_sources;
-    struct choice c = {.taken = x->host->alloc(x->host->ctx, (S + draw->n + x->rows->n) * 8, 0)};
-    (void)rollouts;
+    struct choice c = {.taken = x->host->alloc(x->host->ctx, (S + draw->n + x->rows->n_rows) * 8, 0)};
     if (!c.taken) return tare_fail(error, TARE_E_NOMEM, "no memory");
     memcpy(c.taken, x->taken, (size_t)S * sizeof *c.taken);
     c.place = c.taken + S;
     c.order = c.place + draw->n;
-    tare_status status = choose_files(x, draw, &c, row, error);
-    for (int64_t s = 0; s < S && !status; s++) status = place_rows(x, s, draw->n, &c, row, error);
+    tare_status status = choose_files(x, draw, &c, out->row, error);
+    for (int64_t s = 0; s < S && !status; s++) status = place_rows(x, s, draw->n, &c, out->row, error);
     x->host->release(x->host->ctx, c.taken);
     return status;
 }
 
-static tare_status apply(void *self, const tare_groups *groups, tare_error *error)
+static tare_status apply(void *self, const tare_batch *groups, tare_error *error)
 {
     struct mix *x = self;
     (void)error;
-    for (int64_t m = 0; m < groups->n_groups; m++) x->taken[x->rows->source[groups->row[m]]]++;
+    for (int64_t m = 0; m < groups->n_groups; m++) x->taken[x->rows->source[row_of(groups, m)]]++;
     return TARE_OK;
 }
 
@@ -181,7 +182,7 @@ static tare_status save(const void *self, const tare_stream *out, tare_error *er
     const int64_t S = x->rows->n_sources;
     (void)error;
     const tare_status status = counts_save(x->taken, S, out);
-    return status ? status : out->write(out->ctx, x->share, S * (int64_t)sizeof *x->share);
+    return status ? status : tare_put(out, x->share, S * (int64_t)sizeof *x->share);
 }
 
 /* The counts are valid only with the shares that they were made with. */
@@ -190,7 +191,7 @@ static tare_status load_into(const struct mix *x, const tare_stream *in, int64_t
     const int64_t S = x->rows->n_sources;
     const tare_status status = counts_load(x->host, in, S, "files", taken, error);
     if (status) return status;
-    if (in->read(in->ctx, share, S * (int64_t)sizeof *share)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
+    if (tare_get(in, share, S * (int64_t)sizeof *share)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
     for (int64_t s = 0; s < S; s++)
         if (share[s] != x->share[s])
             return tare_fail(error, TARE_E_CONFIG,
@@ -212,5 +213,5 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
     return status;
 }
 
-CURRICULUM("mix", "several files in fixed shares (data.train = a.jsonl:0.7 b.jsonl:0.3)", NULL, TARE_CURRICULUM_WEIGHTS,
-           .create = create, .destroy = destroy, .save = save, .load = load, .next = next, .apply = apply)
+CURRICULUM("mix", "several files in fixed shares (data.train = a.jsonl:0.7 b.jsonl:0.3)", NULL, W_COUNT, 1,
+           .flags = TARE_CURRICULUM_READS_WEIGHTS, .save = save, .load = load, .next = next, .apply = apply)

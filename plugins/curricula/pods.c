@@ -15,7 +15,8 @@
 enum { P_KEEP, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_KEEP] = PARAM_INT("keep", "4", "m, the number of rollouts of a group that are kept; a smaller group is kept whole", 1, 1e6),
+    [P_KEEP] =
+        TARE_INT_PARAM("keep", "4", "m, the number of rollouts of a group that are kept; a smaller group is kept whole", 1, 1e6, 0),
 };
 
 /* Returns n times the variance of the k first and the m - k last of r[n]. */
@@ -47,23 +48,22 @@ static int64_t best_cut(const struct ranked *r, int64_t n, int64_t m)
     return best;
 }
 
-static tare_status keep(const void *self, const tare_groups *groups, uint8_t *fate, int64_t *replace, tare_error *error)
+static tare_status keep(const void *self, const tare_batch *groups, tare_kept *out, tare_error *error)
 {
     const struct settings *s = self;
     const int64_t m = s->v[P_KEEP].i;
     struct subset x;
-    (void)replace;
     const tare_status status = subset_new(s->host, groups, &x, error);
     if (status) return status;
     for (int64_t g = 0; g < groups->n_groups; g++) {
         const int64_t n = subset_rank(groups, g, groups->reward, x.rank);
         if (n <= m) continue;
         const int64_t k = best_cut(x.rank, n, m);
-        for (int64_t j = k; j < n - m + k; j++) fate[x.rank[j].rollout] = TARE_ROLLOUT_LEFT_OUT;
+        for (int64_t j = k; j < n - m + k; j++) out->fate[x.rank[j].rollout] = TARE_FATE_LEFT_OUT;
     }
     subset_free(&x);
     return TARE_OK;
 }
 
-CURRICULUM_STATELESS("pods", "the rollouts of a group whose rewards spread most (max-variance down-sampling)", "arXiv 2504.13818",
-                     .keep = keep)
+CURRICULUM_STATELESS("pods", "the rollouts of a group whose rewards spread most (max-variance down-sampling)",
+                     ABOUT("arXiv 2504.13818"), W_COUNT, .keep = keep)

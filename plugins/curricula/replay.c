@@ -19,8 +19,9 @@
 enum { P_SHARE, P_MOST, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_SHARE] = PARAM_FLOAT("share", "0.25", "share of a step that is used for waiting rows", 0, 1, TARE_SWEEPABLE),
-    [P_MOST] = PARAM_FLOAT("most", "0.5", "the largest pass rate of a waiting row", 0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
+    [P_SHARE] = TARE_FLOAT_PARAM("share", "0.25", "share of a step that is used for waiting rows", 0, 1, TARE_PARAM_SWEEPABLE),
+    [P_MOST] = TARE_FLOAT_PARAM("most", "0.5", "the largest pass rate of a waiting row", 0, 1,
+                                TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
 };
 
 /* met: [R] for a waiting row, when it last occurred, as a number that grows with each group;
@@ -38,15 +39,17 @@ static void destroy(void *self)
     x->host->release(x->host->ctx, x);
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, const tare_rows *rows, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
+    const tare_host *host = setup->host;
+    const int64_t n = setup->dataset->n_rows;
     struct replay *x = host->alloc(host->ctx, sizeof *x, 0);
     if (!x) return tare_fail(error, TARE_E_NOMEM, "no memory");
-    *x = (struct replay){.host = host, .v = values, .n = rows->n};
-    x->met = host->alloc(host->ctx, (rows->n + 1) * (int64_t)sizeof *x->met, 0);
+    *x = (struct replay){.host = host, .v = setup->values, .n = n};
+    x->met = host->alloc(host->ctx, (n + 1) * (int64_t)sizeof *x->met, 0);
     if (!x->met) {
         host->release(host->ctx, x);
-        return tare_fail(error, TARE_E_NOMEM, "no memory for %lld rows", (long long)rows->n);
+        return tare_fail(error, TARE_E_NOMEM, "no memory for %lld rows", (long long)n);
     }
     *self = x;
     return TARE_OK;
@@ -61,11 +64,10 @@ static int64_t oldest_waiting(const struct replay *x, const uint8_t *taken)
     return best;
 }
 
-static tare_status next(const void *self, const tare_draw *draw, int64_t *row, int64_t *rollouts, tare_error *error)
+static tare_status next(const void *self, const tare_draw *draw, tare_choice *out, tare_error *error)
 {
     const struct replay *x = self;
     uint8_t *taken = x->host->alloc(x->host->ctx, x->n + 1, 0);
-    (void)rollouts;
     if (!taken) return tare_fail(error, TARE_E_NOMEM, "no memory for %lld rows", (long long)x->n);
     for (int64_t k = 0; k < draw->n_drawn; k++) taken[draw->drawn[k]] = 1;
     for (int64_t k = 0; k < draw->n; k++) taken[draw->ordered[k]] = 1;
@@ -75,14 +77,14 @@ static tare_status next(const void *self, const tare_draw *draw, int64_t *row, i
         const int64_t i = oldest_waiting(x, taken);
         if (i < 0) break;
         taken[i] = 1;
-        row[count] = i;
+        out->row[count] = i;
     }
-    for (int64_t k = count; k < draw->n; k++) row[k] = draw->ordered[k - count];
+    for (int64_t k = count; k < draw->n; k++) out->row[k] = draw->ordered[k - count];
     x->host->release(x->host->ctx, taken);
     return TARE_OK;
 }
 
-static tare_status apply(void *self, const tare_groups *groups, tare_error *error)
+static tare_status apply(void *self, const tare_batch *groups, tare_error *error)
 {
     struct replay *x = self;
     int64_t waiting = 0, last = 0;
@@ -94,10 +96,10 @@ static tare_status apply(void *self, const tare_groups *groups, tare_error *erro
         group_passes(groups, m, &right, &verified);
         if (!verified) continue;
         const int waits = right > 0 && (double)right <= x->v[P_MOST].f * (double)verified;
-        x->met[groups->row[m]] = waits ? ++last : 0;
+        x->met[row_of(groups, m)] = waits ? ++last : 0;
     }
     for (int64_t i = 0; i < x->n; i++) waiting += x->met[i] > 0;
-    x->host->metric(x->host->ctx, "rows_waiting", (double)waiting);
+    x->host->metric(x->host->ctx, "rows_waiting", (double)waiting, TARE_METRIC_LAST);
     return TARE_OK;
 }
 
@@ -114,5 +116,5 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
     return counts_load(x->host, in, x->n, "rows", x->met, error);
 }
 
-CURRICULUM("replay", "rows that were solved but are not mastered occur again", "after arXiv 2510.02245", 0, .create = create,
-           .destroy = destroy, .save = save, .load = load, .next = next, .apply = apply)
+CURRICULUM("replay", "rows that were solved but are not mastered occur again", ABOUT("after arXiv 2510.02245"), W_COUNT, 1,
+           .save = save, .load = load, .next = next, .apply = apply)

@@ -10,4 +10,4 @@
 enum { P_COUNT };
 #define PARAMS NULL
 
-CURRICULUM_STATELESS("shuffle", "epoch after epoch over all rows; everything is kept", NULL, .flags = 0)
+CURRICULUM_STATELESS("shuffle", "epoch after epoch over all rows; everything is kept", NULL, 0, .flags = 0)

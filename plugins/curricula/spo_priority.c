@@ -20,11 +20,13 @@
 enum { P_EPSILON, P_RHO, P_VALUE, P_MASS, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_EPSILON] = PARAM_FLOAT("epsilon", "0.05", "epsilon, so that every row can be drawn (equation 11)", 0, 1,
-                              TARE_ABOVE_MIN | TARE_SWEEPABLE),
-    [P_RHO] = PARAM_FLOAT("rho", "0.9", "rho, the share of a row's counts that is kept when it occurs again", 0, 1, TARE_SWEEPABLE),
-    [P_VALUE] = PARAM_FLOAT("value", "0.5", "v of a row before it occurs", 0, 1, 0),
-    [P_MASS] = PARAM_FLOAT("mass", "1", "number of rollouts that this value counts as", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
+    [P_EPSILON] = TARE_FLOAT_PARAM("epsilon", "0.05", "epsilon, so that every row can be drawn (equation 11)", 0, 1,
+                                   TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
+    [P_RHO] = TARE_FLOAT_PARAM("rho", "0.9", "rho, the share of a row's counts that is kept when it occurs again", 0, 1,
+                               TARE_PARAM_SWEEPABLE),
+    [P_VALUE] = TARE_FLOAT_PARAM("value", "0.5", "v of a row before it occurs", 0, 1, 0),
+    [P_MASS] = TARE_FLOAT_PARAM("mass", "1", "number of rollouts that this value counts as", 0, TARE_NO_MAX,
+                                TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE),
 };
 
 static double weight_of(const tare_value *v, double right, double total)
@@ -33,12 +35,7 @@ static double weight_of(const tare_value *v, double right, double total)
     return sqrt(fmax(value * (1 - value), 0)) + v[P_EPSILON].f;
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, const tare_rows *rows, void **self, tare_error *error)
-{
-    return new_by_pass_rate(host, values, rows, self, error);
-}
-
-static tare_status apply(void *self, const tare_groups *groups, tare_error *error)
+static tare_status apply(void *self, const tare_batch *groups, tare_error *error)
 {
     struct by_pass_rate *x = self;
     (void)error;
@@ -46,5 +43,10 @@ static tare_status apply(void *self, const tare_groups *groups, tare_error *erro
     return TARE_OK;
 }
 
-CURRICULUM("spo_priority", "rows by the deviation of their outcome (prioritized sampling of SPO)", "arXiv 2509.13232, equation 11",
-           0, .create = create, .destroy = destroy, .save = save, .load = load, .next = next, .apply = apply)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
+{
+    return new_by_pass_rate(setup, self, error);
+}
+
+CURRICULUM("spo_priority", "rows by the deviation of their outcome (prioritized sampling of SPO)",
+           ABOUT("arXiv 2509.13232, equation 11"), W_COUNT, 1, .save = save, .load = load, .next = next, .apply = apply)

@@ -12,15 +12,16 @@
  * together become more likely. A group of one rollout and a group of equal rewards therefore have A
  * = -delta_v. It has no scale. The paper's loss has no ratio and no clip; the objective ppo
  * agrees with it as long as the current policy sampled the rollouts. */
+#include "common/estimator.h"
 #include "common/group.h"
-#include "common/stateless.h"
 
 #include <math.h>
 
 enum { P_DELTA_V, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_DELTA_V] = {"delta_v", "-0.1", "delta V, added to the group's mean", "reward", NULL, -1e6, 1e6, TARE_FLOAT, TARE_SWEEPABLE},
+    [P_DELTA_V] =
+        TARE_UNIT_PARAM("delta_v", "-0.1", "delta V, added to the group's mean", "reward", -1e6, 1e6, TARE_PARAM_SWEEPABLE),
 };
 
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
@@ -33,10 +34,8 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         const double *R = batch->reward + first, b = group_mean(R, n) + v[P_DELTA_V].f;
         for (int64_t i = 0; i < n; i++) out->advantage[first + i] = R[i] - b;
         out->baseline[m] = b;
-        out->scale[m] = NAN;
-        out->confidence[m] = 0;
     }
     return TARE_OK;
 }
 
-TARE_STATELESS("asymre", "rewards minus their group's mean and a constant", "arXiv 2506.20520", .compute = compute)
+STATELESS("asymre", "rewards minus their group's mean and a constant", "arXiv 2506.20520", .compute = compute)

@@ -26,8 +26,8 @@
  * separate prompts, so SEM is too small where prompts differ; counts fade only when the cluster
  * occurs. eb_blend has neither limit. */
 #include "common/blend.h"
+#include "common/estimator.h"
 #include "common/state.h"
-#include "common/stateless.h"
 
 #include <math.h>
 #include <string.h>
@@ -35,18 +35,20 @@
 enum { P_CLUSTERS, P_DDOF, P_DELTA, P_RHO, P_PRIOR_A, P_PRIOR_B, P_TEMPERATURE, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_CLUSTERS] = {"clusters", "0", "number of clusters K with a history; 0: the number in the codebook", NULL, NULL, 0, 1e7,
-                    TARE_INT, TARE_LOCKED_ON_RESUME},
+    [P_CLUSTERS] = TARE_INT_PARAM("clusters", "0", "number of clusters K with a history; 0: the number in the codebook", 0, 1e7,
+                                  TARE_PARAM_LOCKED_ON_RESUME),
     [P_DDOF] = BLEND_DDOF,
     [P_DELTA] = BLEND_DELTA,
-    [P_RHO] =
-        PARAM_FLOAT("rho", "0.9", "share of the counts that is kept from one batch to the next; 1 keeps all", 0, 1, TARE_SWEEPABLE),
-    [P_PRIOR_A] = {"prior_a", "0.5", "a_0, successes of the prior", "rollouts", NULL, 0, 1e300, TARE_FLOAT,
-                   TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
-    [P_PRIOR_B] = {"prior_b", "0.5", "b_0, failures of the prior", "rollouts", NULL, 0, 1e300, TARE_FLOAT,
-                   TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
+    [P_RHO] = TARE_FLOAT_PARAM("rho", "0.9", "share of the counts that is kept from one batch to the next; 1 keeps all", 0, 1,
+                               TARE_PARAM_SWEEPABLE),
+    [P_PRIOR_A] = TARE_UNIT_PARAM("prior_a", "0.5", "a_0, successes of the prior", "rollouts", 0, TARE_NO_MAX,
+                                  TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE | TARE_PARAM_SWEEPABLE),
+    [P_PRIOR_B] = TARE_UNIT_PARAM("prior_b", "0.5", "b_0, failures of the prior", "rollouts", 0, TARE_NO_MAX,
+                                  TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE | TARE_PARAM_SWEEPABLE),
     [P_TEMPERATURE] = BLEND_TEMPERATURE,
 };
+
+BLEND_WANTS
 
 struct bv_beta {
     const tare_host *host;
@@ -63,13 +65,15 @@ static void destroy(void *self)
     s->host->release(s->host->ctx, s);
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    const int64_t K = values[P_CLUSTERS].i ? values[P_CLUSTERS].i : n_clusters;
-    if (K <= 0 || K < n_clusters)
+    const tare_host *host = setup->host;
+    const tare_value *values = setup->values;
+    const int64_t K = values[P_CLUSTERS].i ? values[P_CLUSTERS].i : setup->n_clusters;
+    if (K <= 0 || K < setup->n_clusters)
         return tare_fail(error, TARE_E_CONFIG,
                          "clusters is %lld and the codebook has %lld; set clusterer.codebook, or clusters to at least its size",
-                         (long long)values[P_CLUSTERS].i, (long long)n_clusters);
+                         (long long)values[P_CLUSTERS].i, (long long)setup->n_clusters);
     struct bv_beta *s = host->alloc(host->ctx, sizeof *s, 0);
     if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory for the estimator");
     *s = (struct bv_beta){.host = host, .v = values, .K = K};
@@ -104,16 +108,19 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
 
 /* ---------------------------------------- counts; sums: [K, 2] of min(max(R, 0), 1) and 1 */
 
-static int64_t collect_size(const void *self)
+static tare_status sizes(const void *self, tare_sizes *out, tare_error *error)
 {
-    return 2 * ((const struct bv_beta *)self)->K;
+    (void)error;
+    out->collect = 2 * ((const struct bv_beta *)self)->K;
+    return TARE_OK;
 }
 
 static tare_status collect(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
 {
+    const int32_t k = TARE_COLUMN(batch, W_CLUSTER, int32_t)[group];
     (void)self, (void)error;
-    if (batch->cluster[group] < 0) return TARE_OK;
-    double *S = sum + 2 * (int64_t)batch->cluster[group];
+    if (k < 0) return TARE_OK;
+    double *S = sum + 2 * (int64_t)k;
     for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++) {
         S[0] += fmin(fmax(batch->reward[i], 0), 1);
         S[1] += 1;
@@ -121,13 +128,13 @@ static tare_status collect(const void *self, const tare_batch *batch, int64_t gr
     return TARE_OK;
 }
 
-static tare_status apply(void *self, int64_t step, const double *collected, tare_error *error)
+static tare_status apply(void *self, const tare_update *update, tare_error *error)
 {
     struct bv_beta *s = self;
     const double rho = s->v[P_RHO].f;
-    (void)step, (void)error;
+    (void)error;
     for (int64_t k = 0; k < s->K; k++) {
-        const double successes = collected[2 * k], n = collected[2 * k + 1];
+        const double successes = update->collected[2 * k], n = update->collected[2 * k + 1];
         if (!(n > 0)) continue;
         s->count[2 * k] = rho * s->count[2 * k] + successes;
         s->count[2 * k + 1] = rho * s->count[2 * k + 1] + (n - successes);
@@ -164,11 +171,11 @@ static tare_status describe(const void *self, const tare_stream *out, tare_error
 {
     const struct bv_beta *s = self;
     (void)error;
-    tare_status status = state_numbers(out, "{", "successes", s->count, s->K, 2);
+    tare_status status = state_numbers(out, "{\"per_cluster\":{", "successes", s->count, s->K, 2);
     if (!status) status = state_numbers(out, ",", "failures", s->count + 1, s->K, 2);
-    return status ? status : tare_print(out, "}");
+    return status ? status : tare_print(out, "}}");
 }
 
-TARE_STATEFUL("bv_beta", "BV-Blend with a Beta posterior instead of the moving moments", "a variant of BV-Blend, equations 7 to 11",
-              TARE_NEED_CLUSTER, .create = create, .destroy = destroy, .save = save, .load = load, .collect_size = collect_size,
-              .compute = compute, .collect = collect, .apply = apply, .describe = describe)
+STATEFUL("bv_beta", "BV-Blend with a Beta posterior instead of the moving moments", "a variant of BV-Blend, equations 7 to 11",
+         .create = create, .destroy = destroy, .save = save, .load = load, .sizes = sizes, .compute = compute, .collect = collect,
+         .apply = apply, .describe = describe)

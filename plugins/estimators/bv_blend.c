@@ -41,9 +41,10 @@ static const tare_param PARAMS[P_COUNT] = {
     BLEND_FIRST_PARAMS,
     [P_DELTA_N] = BLEND_DELTA_N,
     [P_TEMPERATURE] = BLEND_TEMPERATURE,
-    [P_WEIGHTING] = {"weighting", "sem",
-                     "source of the confidence: the standard error (eq. 8), its count alone, its deviation alone, or a constant",
-                     NULL, WEIGHTINGS, 0, 0, TARE_CHOICE, TARE_SWEEPABLE},
+    [P_WEIGHTING] = TARE_CHOICE_PARAM(
+        "weighting", "sem",
+        "source of the confidence: the standard error (eq. 8), its count alone, its deviation alone, or a constant", WEIGHTINGS,
+        TARE_PARAM_SWEEPABLE),
     [P_MAPPING] = BLEND_MAPPING,
     [P_W] = BLEND_W,
     [P_SIGMA_REF] = BLEND_SIGMA_REF,
@@ -51,19 +52,18 @@ static const tare_param PARAMS[P_COUNT] = {
     BLEND_LAST_PARAMS,
 };
 
-static tare_status create(const tare_host *host, const tare_value *v, int64_t n_clusters, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    const struct blend_settings settings = {
-        BLEND_SETTINGS(v),
-        .weighting = v[P_WEIGHTING].i,
-        .mapping = v[P_MAPPING].i,
-        .w = v[P_W].f,
-        .temperature = v[P_TEMPERATURE].f,
-        .delta_n = v[P_DELTA_N].f,
-        .sigma_ref = v[P_SIGMA_REF].f,
-        .n_ref = v[P_N_REF].f,
-    };
-    return blend_create(host, &settings, n_clusters, self, error);
+    const tare_value *v = setup->values;
+    const struct blend_settings settings = {BLEND_SETTINGS(v),
+                                            .weighting = v[P_WEIGHTING].i,
+                                            .mapping = v[P_MAPPING].i,
+                                            .w = v[P_W].f,
+                                            .temperature = v[P_TEMPERATURE].f,
+                                            .delta_n = v[P_DELTA_N].f,
+                                            .sigma_ref = v[P_SIGMA_REF].f,
+                                            .n_ref = v[P_N_REF].f};
+    return blend_create(setup, &settings, self, error);
 }
 
 BLEND_END("bv_blend", "prompt-local statistics blended with the moving moments of the prompt's cluster",

@@ -15,8 +15,8 @@
  * without verdicts work with filter = reward only. refill = false: groups are dropped but not
  * replaced.
  */
+#include "common/estimator.h"
 #include "common/group.h"
-#include "common/stateless.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -26,19 +26,34 @@ enum { REWARD, CORRECT };
 static const char *const FILTERS[] = {"reward", "correct", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_DELTA] = PARAM_FLOAT("delta", "1e-8", "delta, added to sigma", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
-    [P_DDOF] = PARAM_INT("ddof", "1", "degrees of freedom of sigma: 1 divides by n-1 (sample), 0 by n (population)", 0, 1),
-    [P_REFILL] = PARAM_BOOL("refill", "true", "sample as many groups in addition as were dropped"),
-    [P_FILTER] = PARAM_CHOICE(
+    [P_DELTA] =
+        TARE_FLOAT_PARAM("delta", "1e-8", "delta, added to sigma", 0, TARE_NO_MAX, TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE),
+    [P_DDOF] = TARE_INT_PARAM("ddof", "1", "degrees of freedom of sigma: 1 divides by n-1 (sample), 0 by n (population)", 0, 1, 0),
+    [P_REFILL] = TARE_BOOL_PARAM("refill", "true", "sample as many groups in addition as were dropped", 0),
+    [P_FILTER] = TARE_CHOICE_PARAM(
         "filter", "reward",
-        "groups without a signal: all rewards equal (reward), or all or no verdicts correct (correct, as in the paper)", FILTERS),
+        "groups without a signal: all rewards equal (reward), or all or no verdicts correct (correct, as in the paper)", FILTERS,
+        0),
 };
+
+enum { W_VERDICT, W_COUNT };
+static const tare_want WANTS[W_COUNT] = {
+    [W_VERDICT] = WANT("verdict", TARE_AXIS_ROLLOUT, TARE_I32),
+};
+
+static tare_status select_wants(const tare_value *v, uint8_t *wanted, tare_error *error)
+{
+    (void)error;
+    if (v[P_FILTER].i != CORRECT) wanted[W_VERDICT] = 0;
+    return TARE_OK;
+}
 
 static bool has_signal(const tare_value *v, const tare_batch *batch, int64_t first, int64_t n, double sigma)
 {
+    const int32_t *verdict = TARE_COLUMN(batch, W_VERDICT, int32_t);
     int64_t correct = 0;
     if (v[P_FILTER].i == REWARD) return sigma > 0;
-    for (int64_t i = first; i < first + n; i++) correct += batch->verdict[i] == TARE_CORRECT;
+    for (int64_t i = first; i < first + n; i++) correct += verdict[i] == TARE_VERDICT_CORRECT;
     return correct > 0 && correct < n;
 }
 
@@ -56,12 +71,12 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
             out->advantage[first + i] = (R[i] - mu) / (sigma + v[P_DELTA].f);
             if (!kept) out->rollout_weight[first + i] = 0;
         }
-        if (!kept && v[P_REFILL].i) out->refill_groups++;
+        if (!kept && v[P_REFILL].i) out->extra_groups++;
         out->baseline[m] = mu;
         out->scale[m] = sigma;
-        out->confidence[m] = 0;
     }
     return TARE_OK;
 }
 
-TARE_STATELESS("dapo", "grpo with groups of equal rewards dropped and sampled again", "arXiv 2503.14476", .compute = compute)
+STATELESS_WANTS("dapo", "grpo with groups of equal rewards dropped and sampled again", "arXiv 2503.14476", .select = select_wants,
+                .compute = compute)

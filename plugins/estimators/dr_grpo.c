@@ -8,8 +8,8 @@
  *
  * A group of one rollout and a group of equal rewards have A exactly 0. It has no scale.
  * convention verl (SkyRL): a group of one has its reward. */
+#include "common/estimator.h"
 #include "common/group.h"
-#include "common/stateless.h"
 
 #include <math.h>
 
@@ -19,10 +19,10 @@ static const char *const CONVENTIONS[] = {"paper", "verl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
     [P_DELTA] =
-        PARAM_FLOAT("delta", "1e-8", "accepted so that a configuration can change its estimator in one line; it has no effect", 0,
-                    1e300, TARE_ABOVE_MIN),
+        TARE_FLOAT_PARAM("delta", "1e-8", "accepted so that a configuration can change its estimator in one line; it has no effect",
+                         0, TARE_NO_MAX, TARE_PARAM_ABOVE_MIN),
     [P_CONVENTION] =
-        PARAM_CHOICE("convention", "paper", "advantage in a group of one: 0 (paper), or its reward (verl)", CONVENTIONS),
+        TARE_CHOICE_PARAM("convention", "paper", "advantage in a group of one: 0 (paper), or its reward (verl)", CONVENTIONS, 0),
 };
 
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
@@ -36,10 +36,8 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         const double mu = n == 1 && v[P_CONVENTION].i == VERL ? 0 : group_mean(R, n);
         for (int64_t i = 0; i < n; i++) out->advantage[first + i] = R[i] - mu;
         out->baseline[m] = mu;
-        out->scale[m] = NAN;
-        out->confidence[m] = 0;
     }
     return TARE_OK;
 }
 
-TARE_STATELESS("dr_grpo", "rewards minus their group's mean", "arXiv 2503.20783, section 3.2", .compute = compute)
+STATELESS("dr_grpo", "rewards minus their group's mean", "arXiv 2503.20783, section 3.2", .compute = compute)

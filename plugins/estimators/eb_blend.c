@@ -35,9 +35,9 @@
  * N. sigma^2 = 0 < tau^2 (every prompt all correct or all wrong): s = 0. n = 1: w = 1. A prompt
  * without a cluster, and a cluster without history, have the prior's n0, m0, v0 alone. The reported
  * confidence is w, the baseline the mean of b. */
+#include "common/estimator.h"
 #include "common/group.h"
 #include "common/state.h"
-#include "common/stateless.h"
 
 #include <math.h>
 #include <string.h>
@@ -47,17 +47,24 @@ enum { NONE, CLUSTER, PROMPT };
 static const char *const SCALES[] = {"none", "cluster", "prompt", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_RHO] = PARAM_FLOAT("rho", "0.9", "rho, the share of the history that is kept from one step to the next; 1 keeps all", 0, 1,
-                          TARE_SWEEPABLE),
-    [P_PRIOR] = {"prior", "1", "n0, weight of the prior", "rollouts", NULL, 0, 1e9, TARE_FLOAT,
-                 TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
-    [P_PRIOR_MEAN] = {"prior_mean", "0.5", "m0, mean reward of the prior", "reward", NULL, -1e6, 1e6, TARE_FLOAT, 0},
-    [P_PRIOR_VAR] = {"prior_var", "0.25", "v0, variance of a reward of the prior", "reward^2", NULL, 0, 1e12, TARE_FLOAT,
-                     TARE_SWEEPABLE},
-    [P_SCALE] = {"scale", "cluster", "divisor of the advantages: none, the cluster's deviation, or the prompt's deviation", NULL,
-                 SCALES, 0, 0, TARE_CHOICE, TARE_SWEEPABLE},
-    [P_FLOOR] = {"floor", "0.05", "smallest scale; an advantage is at most the largest difference of rewards / floor", "reward",
-                 NULL, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
+    [P_RHO] = TARE_FLOAT_PARAM("rho", "0.9", "rho, the share of the history that is kept from one step to the next; 1 keeps all", 0,
+                               1, TARE_PARAM_SWEEPABLE),
+    [P_PRIOR] = TARE_UNIT_PARAM("prior", "1", "n0, weight of the prior", "rollouts", 0, 1e9,
+                                TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE | TARE_PARAM_SWEEPABLE),
+    [P_PRIOR_MEAN] = TARE_UNIT_PARAM("prior_mean", "0.5", "m0, mean reward of the prior", "reward", -1e6, 1e6, 0),
+    [P_PRIOR_VAR] =
+        TARE_UNIT_PARAM("prior_var", "0.25", "v0, variance of a reward of the prior", "reward^2", 0, 1e12, TARE_PARAM_SWEEPABLE),
+    [P_SCALE] =
+        TARE_CHOICE_PARAM("scale", "cluster", "divisor of the advantages: none, the cluster's deviation, or the prompt's deviation",
+                          SCALES, TARE_PARAM_SWEEPABLE),
+    [P_FLOOR] =
+        TARE_UNIT_PARAM("floor", "0.05", "smallest scale; an advantage is at most the largest difference of rewards / floor",
+                        "reward", 0, TARE_NO_MAX, TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE | TARE_PARAM_SWEEPABLE),
+};
+
+enum { W_CLUSTER, W_COUNT };
+static const tare_want WANTS[W_COUNT] = {
+    [W_CLUSTER] = WANT("cluster", TARE_AXIS_GROUP, TARE_I32),
 };
 
 enum { N, S1, S2, P, X1, X2, V1, V2, SUMS };
@@ -76,16 +83,17 @@ static void destroy(void *self)
     s->host->release(s->host->ctx, s);
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    if (n_clusters <= 0) return tare_fail(error, TARE_E_CONFIG, "no clusters for the history; set clusterer.codebook");
+    const tare_host *host = setup->host;
+    if (setup->n_clusters <= 0) return tare_fail(error, TARE_E_CONFIG, "no clusters for the history; set clusterer.codebook");
     struct eb *s = host->alloc(host->ctx, sizeof *s, 0);
     if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory for the estimator");
-    *s = (struct eb){.host = host, .v = values, .K = n_clusters};
+    *s = (struct eb){.host = host, .v = setup->values, .K = setup->n_clusters};
     s->sum = host->alloc(host->ctx, s->K * SUMS * (int64_t)sizeof(double), 64);
     if (!s->sum) {
         destroy(s);
-        return tare_fail(error, TARE_E_NOMEM, "no memory for the history of %lld clusters", (long long)n_clusters);
+        return tare_fail(error, TARE_E_NOMEM, "no memory for the history of %lld clusters", (long long)setup->n_clusters);
     }
     *self = s;
     return TARE_OK;
@@ -131,14 +139,15 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
                            tare_error *error)
 {
     const struct eb *s = self;
+    const int32_t *cluster = TARE_COLUMN(batch, W_CLUSTER, int32_t);
     (void)prepared;
     for (int64_t m = 0; m < batch->n_groups; m++) {
         const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
         const double *R = batch->reward + first, mean = group_mean(R, n);
-        if (batch->cluster[m] >= s->K)
-            return tare_fail(error, TARE_E_RANGE, "group %lld: cluster %d, but there are %lld", (long long)m, batch->cluster[m],
+        if (cluster[m] >= s->K)
+            return tare_fail(error, TARE_E_RANGE, "group %lld: cluster %d, but there are %lld", (long long)m, cluster[m],
                              (long long)s->K);
-        const struct prior h = history_number(s, batch->cluster[m]);
+        const struct prior h = history_number(s, cluster[m]);
         const double w = n > 1 ? h.s / (h.s + (double)(n - 1)) : 1;
         const double scale = s->v[P_SCALE].i == NONE ? 1 : fmax(scale_of(s, h, R, n, mean), s->v[P_FLOOR].f);
         for (int64_t i = 0; i < n; i++) {
@@ -154,18 +163,21 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
 
 /* ---------------------------------------------------------------- the history; sums: [K, SUMS] */
 
-static int64_t collect_size(const void *self)
+static tare_status sizes(const void *self, tare_sizes *out, tare_error *error)
 {
-    return SUMS * ((const struct eb *)self)->K;
+    (void)error;
+    out->collect = SUMS * ((const struct eb *)self)->K;
+    return TARE_OK;
 }
 
 static tare_status collect(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
 {
     const int64_t first = batch->group_begin[group], n = batch->group_begin[group + 1] - first;
     const double *R = batch->reward + first, x = group_mean(R, n), v = group_variance(R, n, x, 1);
+    const int32_t k = TARE_COLUMN(batch, W_CLUSTER, int32_t)[group];
     (void)self, (void)error;
-    if (batch->cluster[group] < 0) return TARE_OK;
-    double *h = sum + SUMS * (int64_t)batch->cluster[group];
+    if (k < 0) return TARE_OK;
+    double *h = sum + SUMS * (int64_t)k;
     for (int64_t i = 0; i < n; i++) {
         h[N] += 1;
         h[S1] += R[i];
@@ -180,13 +192,13 @@ static tare_status collect(const void *self, const tare_batch *batch, int64_t gr
     return TARE_OK;
 }
 
-static tare_status apply(void *self, int64_t step, const double *collected, tare_error *error)
+static tare_status apply(void *self, const tare_update *update, tare_error *error)
 {
     struct eb *s = self;
-    (void)step, (void)error;
+    (void)error;
     for (int64_t k = 0; k < s->K; k++) {
         double *h = s->sum + SUMS * k;
-        for (int j = 0; j < SUMS; j++) h[j] = s->v[P_RHO].f * h[j] + collected[SUMS * k + j];
+        for (int j = 0; j < SUMS; j++) h[j] = s->v[P_RHO].f * h[j] + update->collected[SUMS * k + j];
         /* set to 0 before the numbers get too small to divide */
         if (h[N] < 1e-9) memset(h, 0, SUMS * sizeof *h);
     }
@@ -233,15 +245,14 @@ static tare_status describe(const void *self, const tare_stream *out, tare_error
 {
     const struct eb *s = self;
     (void)error;
-    tare_status status = tare_print(out, "{");
+    tare_status status = tare_print(out, "{\"per_cluster\":{");
     if (!status) status = print_one(s, out, "mean", 0);
     if (!status) status = print_one(s, out, "variance", 1);
     if (!status) status = print_one(s, out, "strength", 2);
     if (!status) status = state_numbers(out, "", "rollouts", s->sum + N, s->K, SUMS);
-    return status ? status : tare_print(out, "}");
+    return status ? status : tare_print(out, "}}");
 }
 
-TARE_STATEFUL("eb_blend", "a prompt's mean shrunk towards its cluster's history by empirical Bayes",
-              "docs/mathematics.md, empirical Bayes", TARE_NEED_CLUSTER, .create = create, .destroy = destroy, .save = save,
-              .load = load, .collect_size = collect_size, .compute = compute, .collect = collect, .apply = apply,
-              .describe = describe)
+STATEFUL("eb_blend", "a prompt's mean shrunk towards its cluster's history by empirical Bayes",
+         "docs/mathematics.md, empirical Bayes", .create = create, .destroy = destroy, .save = save, .load = load, .sizes = sizes,
+         .compute = compute, .collect = collect, .apply = apply, .describe = describe)

@@ -14,8 +14,8 @@
  * (0.4 % of tau), and tokens of equal entropy are all kept or all left out. The reported advantage
  * of a rollout is that of its kept tokens.
  */
+#include "common/estimator.h"
 #include "common/group.h"
-#include "common/stateless.h"
 
 #include <math.h>
 #include <string.h>
@@ -23,9 +23,15 @@
 enum { P_SHARE, P_DELTA, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_SHARE] = PARAM_FLOAT("share", "0.2", "rho, share of the batch's tokens that keep their advantage", 0, 1,
-                            TARE_ABOVE_MIN | TARE_SWEEPABLE),
-    [P_DELTA] = PARAM_FLOAT("delta", "1e-6", "delta, added to sigma", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
+    [P_SHARE] = TARE_FLOAT_PARAM("share", "0.2", "rho, share of the batch's tokens that keep their advantage", 0, 1,
+                                 TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
+    [P_DELTA] =
+        TARE_FLOAT_PARAM("delta", "1e-6", "delta, added to sigma", 0, TARE_NO_MAX, TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE),
+};
+
+enum { W_ENTROPY, W_COUNT };
+static const tare_want WANTS[W_COUNT] = {
+    [W_ENTROPY] = WANT("entropy", TARE_AXIS_TOKEN, TARE_F32),
 };
 
 /* The leading bits of a non-negative float are its position on a grid of equal ratios: 8 bits of
@@ -41,17 +47,15 @@ static int64_t entropy_step(float entropy)
     return step < 0 ? 0 : step < STEPS ? step : STEPS - 1;
 }
 
-static int64_t prepare_size(const void *self)
-{
-    (void)self;
-    return STEPS;
-}
+PREPARES(STEPS)
 
 static tare_status prepare(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
 {
     const int64_t first = batch->group_begin[group], last = batch->group_begin[group + 1];
+    const float *H = TARE_COLUMN(batch, W_ENTROPY, float);
     (void)self, (void)error;
-    for (int64_t t = batch->token_begin[first]; t < batch->token_begin[last]; t++) sum[entropy_step(batch->token_entropy[t])] += 1;
+    for (int64_t t = batch->token_begin[first]; t < batch->token_begin[last]; t++)
+        if (batch->sampled[t]) sum[entropy_step(H[t])] += 1;
     return TARE_OK;
 }
 
@@ -69,6 +73,7 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
                            tare_error *error)
 {
     const tare_value *v = self;
+    const float *H = TARE_COLUMN(batch, W_ENTROPY, float);
     const int64_t tau = find_threshold(prepared, v[P_SHARE].f);
     (void)error;
     for (int64_t m = 0; m < batch->n_groups; m++) {
@@ -78,15 +83,14 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         for (int64_t i = first; i < first + n; i++) {
             const double A = (batch->reward[i] - mu) / (sigma + v[P_DELTA].f);
             for (int64_t t = batch->token_begin[i]; t < batch->token_begin[i + 1]; t++)
-                out->token_advantage[t] = entropy_step(batch->token_entropy[t]) >= tau ? (float)A : 0;
+                out->token_advantage[t] = entropy_step(H[t]) >= tau ? (float)A : 0;
             out->advantage[i] = A;
         }
         out->baseline[m] = mu;
         out->scale[m] = sigma;
-        out->confidence[m] = 0;
     }
     return TARE_OK;
 }
 
-TARE_STATELESS_NEEDS("entropy_top", "grpo on the tokens of highest entropy only", "arXiv 2506.01939",
-                     TARE_NEED_ENTROPY | TARE_GIVES_TOKENS, .prepare_size = prepare_size, .prepare = prepare, .compute = compute)
+STATELESS_WANTS("entropy_top", "grpo on the tokens of highest entropy only", "arXiv 2506.01939",
+                .flags = TARE_ESTIMATOR_GIVES_TOKENS, .sizes = sizes, .prepare = prepare, .compute = compute)

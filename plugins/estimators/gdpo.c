@@ -18,8 +18,8 @@
  * counts both equally unless weights = 1,0.1 (only delta depends on them, and a negative weight
  * turns the sign). verifier.overlong adds a component, the last one, which counts like the others:
  * weights = 1,1,0 leaves it out. */
+#include "common/estimator.h"
 #include "common/group.h"
-#include "common/stateless.h"
 #include "common/whiten.h"
 
 #include <math.h>
@@ -32,8 +32,13 @@ enum { TRL, NEMO, VERL };
 static const char *const CONVENTIONS[] = {"trl", "nemo", "verl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_WEIGHTS] = {"weights", "", "weight of each component, separated by commas; empty: all 1", NULL, NULL, 0, 0, TARE_STRING, 0},
-    [P_CONVENTION] = PARAM_CHOICE("convention", "trl", "the trainer whose deviations are computed", CONVENTIONS),
+    [P_WEIGHTS] = TARE_STRING_PARAM("weights", "", "weight of each component, separated by commas; empty: all 1", 0),
+    [P_CONVENTION] = TARE_CHOICE_PARAM("convention", "trl", "the trainer whose deviations are computed", CONVENTIONS, 0),
+};
+
+enum { W_COMPONENT, W_COUNT };
+static const tare_want WANTS[W_COUNT] = {
+    [W_COMPONENT] = {.name = "component", .axis = TARE_AXIS_ROLLOUT, .type = TARE_F64},
 };
 
 enum { MAX_COMPONENTS = 64 };
@@ -43,10 +48,11 @@ struct gdpo {
     double delta, weight[MAX_COMPONENTS];
 };
 
-static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
+    const tare_host *host = setup->host;
+    const tare_value *values = setup->values;
     struct gdpo *s = host->alloc(host->ctx, sizeof *s, 0);
-    (void)n_clusters;
     if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory for the estimator");
     s->host = host;
     s->convention = values[P_CONVENTION].i;
@@ -75,19 +81,20 @@ static void destroy(void *self)
 
 static tare_status check_components(const struct gdpo *s, const tare_batch *batch, tare_error *error)
 {
-    if (s->n_weights && s->n_weights != batch->n_components)
+    const int64_t C = batch->column[W_COMPONENT].width;
+    if (s->n_weights && s->n_weights != C)
         return tare_fail(error, TARE_E_CONFIG, "%lld weights, and the reward has %lld components", (long long)s->n_weights,
-                         (long long)batch->n_components);
+                         (long long)C);
     return TARE_OK;
 }
 
 /* Computes x of rollout i of a group. */
 static double decoupled_sum(const struct gdpo *s, const tare_batch *batch, int64_t first, int64_t n, int64_t i)
 {
-    const int64_t C = batch->n_components;
+    const int64_t C = batch->column[W_COMPONENT].width;
     double x = 0;
     for (int64_t c = 0; c < C; c++) {
-        const double *R = batch->component + first * C + c; /* rollout j: R[j C] */
+        const double *R = TARE_COLUMN(batch, W_COMPONENT, double) + first * C + c; /* rollout j: R[j C] */
         double shift = 0, spread = 0;
         for (int64_t j = 0; j < n; j++) shift += R[j * C] - R[0];
         const bool alone = n == 1 && s->convention == VERL;
@@ -99,10 +106,11 @@ static double decoupled_sum(const struct gdpo *s, const tare_batch *batch, int64
     return x;
 }
 
-static int64_t prepare_size(const void *self)
+static tare_status sizes(const void *self, tare_sizes *out, tare_error *error)
 {
-    (void)self;
-    return WHITEN_SUMS;
+    (void)self, (void)error;
+    out->prepare = WHITEN_SUMS;
+    return TARE_OK;
 }
 
 static tare_status prepare(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
@@ -111,7 +119,7 @@ static tare_status prepare(const void *self, const tare_batch *batch, int64_t gr
     const int64_t first = batch->group_begin[group], n = batch->group_begin[group + 1] - first;
     const tare_status status = check_components(s, batch, error);
     for (int64_t i = 0; i < n && !status; i++) {
-        const double L = s->convention == VERL ? (double)(batch->token_begin[first + i + 1] - batch->token_begin[first + i]) : 1;
+        const double L = s->convention == VERL ? (double)batch->length[first + i] : 1;
         const double x = decoupled_sum(s, batch, first, n, i);
         sum[WHITEN_N] += L;
         sum[WHITEN_S1] += L * x;
@@ -143,12 +151,10 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         const double *R = batch->reward + first;
         for (int64_t i = 0; i < n; i++) out->advantage[first + i] = (decoupled_sum(s, batch, first, n, i) - w.mean) * w.rate;
         out->baseline[m] = group_mean(R, n);
-        out->scale[m] = NAN;
-        out->confidence[m] = 0;
     }
     return TARE_OK;
 }
 
-TARE_STATEFUL("gdpo", "components of the reward standardised separately, their weighted sum whitened", "arXiv 2601.05242",
-              TARE_NEED_COMPONENTS, .create = create, .destroy = destroy, .prepare_size = prepare_size, .prepare = prepare,
+ESTIMATOR_END("gdpo", "components of the reward standardised separately, their weighted sum whitened", "arXiv 2601.05242",
+              TARE_WANTS(WANTS, W_COUNT), .create = create, .destroy = destroy, .sizes = sizes, .prepare = prepare,
               .compute = compute)

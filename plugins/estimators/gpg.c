@@ -15,8 +15,8 @@
  * few groups have a signal; this plugin does not.
  *
  * The two counts are sums over the batch of all ranks, from prepare. */
+#include "common/estimator.h"
 #include "common/group.h"
-#include "common/stateless.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -27,19 +27,16 @@ enum { PAPER, VERL };
 static const char *const CONVENTIONS[] = {"paper", "verl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_F_NORM] = PARAM_FLOAT("f_norm", "1", "F, divides the advantages", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
-    [P_CONVENTION] =
-        PARAM_CHOICE("convention", "paper",
-                     "rollouts without a signal: those of groups with equal rewards (paper), or with reward 0 (verl)", CONVENTIONS),
+    [P_F_NORM] =
+        TARE_FLOAT_PARAM("f_norm", "1", "F, divides the advantages", 0, TARE_NO_MAX, TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE),
+    [P_CONVENTION] = TARE_CHOICE_PARAM(
+        "convention", "paper", "rollouts without a signal: those of groups with equal rewards (paper), or with reward 0 (verl)",
+        CONVENTIONS, 0),
 };
 
 enum { ALL, SIGNAL, SUMS };
 
-static int64_t prepare_size(const void *self)
-{
-    (void)self;
-    return SUMS;
-}
+PREPARES(SUMS)
 
 static tare_status prepare(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
 {
@@ -67,11 +64,9 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         const double mu = n == 1 && v[P_CONVENTION].i == VERL ? 0 : group_mean(R, n);
         for (int64_t i = 0; i < n; i++) out->advantage[first + i] = alpha * (R[i] - mu) / v[P_F_NORM].f;
         out->baseline[m] = mu;
-        out->scale[m] = NAN;
-        out->confidence[m] = 0;
     }
     return TARE_OK;
 }
 
-TARE_STATELESS("gpg", "rewards minus their group's mean, scaled by the share of rollouts with a signal",
-               "arXiv 2504.02546, equation 7", .prepare_size = prepare_size, .prepare = prepare, .compute = compute)
+STATELESS("gpg", "rewards minus their group's mean, scaled by the share of rollouts with a signal", "arXiv 2504.02546, equation 7",
+          .sizes = sizes, .prepare = prepare, .compute = compute)

@@ -23,8 +23,8 @@
  * ddof and delta, when given, override the convention's. scale = batch: sigma is the deviation of
  * all rewards of the batch (TRL's scale_rewards = batch).
  */
+#include "common/estimator.h"
 #include "common/group.h"
-#include "common/stateless.h"
 #include "common/whiten.h"
 
 #include <math.h>
@@ -39,14 +39,15 @@ static const double DELTA[] = {1e-8, 1e-6, 1e-6, 1e-4, 1e-9, 1e-8, 1e-8, 1e-6};
 static const char *const SCALES[] = {"group", "batch", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_CONVENTION] =
-        PARAM_CHOICE("convention", "paper", "the trainer whose ddof, delta and advantage in a group of one are used", CONVENTIONS),
-    [P_DDOF] = PARAM_INT(
+    [P_CONVENTION] = TARE_CHOICE_PARAM("convention", "paper",
+                                       "the trainer whose ddof, delta and advantage in a group of one are used", CONVENTIONS, 0),
+    [P_DDOF] = TARE_INT_PARAM(
         "ddof", "-1",
-        "degrees of freedom of sigma: 1 divides by n-1 (sample), 0 by n (population), -1 as in the convention (paper: 1)", -1, 1),
-    [P_DELTA] =
-        PARAM_FLOAT("delta", "0", "delta, added to sigma (eq. 3); 0: as in the convention (paper: 1e-8)", 0, 1e300, TARE_LOG_SCALE),
-    [P_SCALE] = PARAM_CHOICE("scale", "group", "sigma of the group, or of all rewards of the batch", SCALES),
+        "degrees of freedom of sigma: 1 divides by n-1 (sample), 0 by n (population), -1 as in the convention (paper: 1)", -1, 1,
+        0),
+    [P_DELTA] = TARE_FLOAT_PARAM("delta", "0", "delta, added to sigma (eq. 3); 0: as in the convention (paper: 1e-8)", 0,
+                                 TARE_NO_MAX, TARE_PARAM_LOG_SCALE),
+    [P_SCALE] = TARE_CHOICE_PARAM("scale", "group", "sigma of the group, or of all rewards of the batch", SCALES, 0),
 };
 
 static int64_t ddof_of(const tare_value *v)
@@ -74,16 +75,13 @@ static double against_others(const double *R, int64_t n, int64_t i, int64_t ddof
 }
 
 /* Writes the sums over the batch, for scale = batch only: n, S1, S2 of the rewards. */
-static int64_t prepare_size(const void *self)
-{
-    const tare_value *v = self;
-    return v[P_SCALE].i == BATCH ? WHITEN_SUMS : 0;
-}
+PREPARES(v[P_SCALE].i == BATCH ? WHITEN_SUMS : 0)
 
 static tare_status prepare(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
 {
+    const tare_value *v = self;
     (void)error;
-    if (prepare_size(self))
+    if (v[P_SCALE].i == BATCH)
         for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++) {
             sum[WHITEN_N] += 1;
             sum[WHITEN_S1] += batch->reward[i];
@@ -116,10 +114,9 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
             out->advantage[first + i] = convention == NEMO ? against_others(R, n, i, ddof, delta) : (R[i] - mu) / (sigma + delta);
         out->baseline[m] = mu;
         out->scale[m] = sigma;
-        out->confidence[m] = 0;
     }
     return TARE_OK;
 }
 
-TARE_STATELESS("grpo", "rewards standardised within their group", "arXiv 2402.03300, section 4.1.2", .prepare_size = prepare_size,
-               .prepare = prepare, .compute = compute)
+STATELESS("grpo", "rewards standardised within their group", "arXiv 2402.03300, section 4.1.2", .sizes = sizes, .prepare = prepare,
+          .compute = compute)

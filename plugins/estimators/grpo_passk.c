@@ -6,16 +6,17 @@
  * Tang et al. 2025, "Optimizing Language Models for Inference Time Objectives using Reinforcement
  * Learning" (arXiv 2503.19595), in the form of verl. A tie for the best gives 0 to all, and so does
  * a group of one. normalise = false: not divided. */
+#include "common/estimator.h"
 #include "common/group.h"
-#include "common/stateless.h"
 
 #include <math.h>
 
 enum { P_NORMALISE, P_DELTA, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_NORMALISE] = PARAM_BOOL("normalise", "true", "divide by sigma + delta"),
-    [P_DELTA] = PARAM_FLOAT("delta", "1e-6", "delta, added to sigma", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
+    [P_NORMALISE] = TARE_BOOL_PARAM("normalise", "true", "divide by sigma + delta", 0),
+    [P_DELTA] =
+        TARE_FLOAT_PARAM("delta", "1e-6", "delta, added to sigma", 0, TARE_NO_MAX, TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE),
 };
 
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
@@ -37,10 +38,9 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         out->advantage[first + best] = v[P_NORMALISE].i ? lead / (sigma + v[P_DELTA].f) : lead;
         out->baseline[m] = second;
         out->scale[m] = sigma;
-        out->confidence[m] = 0;
     }
     return TARE_OK;
 }
 
-TARE_STATELESS("grpo_passk", "the lead of a group's best rollout over its second best", "arXiv 2503.19595, as in verl",
-               .compute = compute)
+STATELESS("grpo_passk", "the lead of a group's best rollout over its second best", "arXiv 2503.19595, as in verl",
+          .compute = compute)

@@ -19,8 +19,8 @@
  * a group of one has no local mean, its baseline is the target (A = 0 when it is the only prompt),
  * and it does not contribute to v. correction = false leaves (n-1)/n out. The reported confidence
  * is lambda. */
+#include "common/estimator.h"
 #include "common/group.h"
-#include "common/stateless.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -28,16 +28,12 @@
 enum { P_CORRECTION, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_CORRECTION] = PARAM_BOOL("correction", "true", "the factor (n-1)/n of equation 15"),
+    [P_CORRECTION] = TARE_BOOL_PARAM("correction", "true", "the factor (n-1)/n of equation 15", 0),
 };
 
 enum { PROMPTS, MEANS, SQUARES, NOISY, NOISE, SUMS };
 
-static int64_t prepare_size(const void *self)
-{
-    (void)self;
-    return SUMS;
-}
+PREPARES(SUMS)
 
 /* Returns the variance of the mean of a group of two or more. */
 static double noise_of(const double *R, int64_t n, double mu)
@@ -91,11 +87,10 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
             out->advantage[first + i] = R[i] - (1 - s.lambda) * local - s.lambda * s.target;
         }
         out->baseline[m] = (1 - s.lambda) * mu + s.lambda * s.target;
-        out->scale[m] = NAN;
         out->confidence[m] = s.lambda;
     }
     return TARE_OK;
 }
 
-TARE_STATELESS("james_stein", "rewards minus their group's mean, shrunk towards the batch's other prompts",
-               "arXiv 2511.03710, equations 10 to 16", .prepare_size = prepare_size, .prepare = prepare, .compute = compute)
+STATELESS("james_stein", "rewards minus their group's mean, shrunk towards the batch's other prompts",
+          "arXiv 2511.03710, equations 10 to 16", .sizes = sizes, .prepare = prepare, .compute = compute)

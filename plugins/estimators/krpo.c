@@ -19,8 +19,8 @@
  * 3.1e-4, so that A tends to 57 (R - x): use it with train.max_grad_norm. A prompt without a
  * cluster, in a run that has clusters, uses the filter before all observations, and does not update
  * any filter. */
+#include "common/estimator.h"
 #include "common/state.h"
-#include "common/stateless.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -32,16 +32,23 @@ enum { TIME, RELEASED };
 static const char *const ORDERS[] = {"time", "released", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_ORDER] = PARAM_CHOICE(
+    [P_ORDER] = TARE_CHOICE_PARAM(
         "order", "time",
-        "time: the filter runs over training steps; released: over the rollouts of a group, as in the released code", ORDERS),
-    [P_PROCESS_VAR] = PARAM_FLOAT("process_var", "1e-5", "Q, the variance of the mean's change between two observations", 0, 1e300,
-                                  TARE_LOG_SCALE | TARE_SWEEPABLE),
-    [P_MEAS_VAR] = PARAM_FLOAT("meas_var", "0.01", "V, variance of an observation", 0, 1e300,
-                               TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE),
-    [P_INIT_MEAN] = {"init_mean", "0", "x before the first observation", "reward", NULL, 0, 0, TARE_FLOAT, 0},
-    [P_INIT_VAR] = PARAM_FLOAT("init_var", "1", "P before the first observation", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
-    [P_DELTA] = PARAM_FLOAT("delta", "1e-8", "delta, added to the scale", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
+        "time: the filter runs over training steps; released: over the rollouts of a group, as in the released code", ORDERS, 0),
+    [P_PROCESS_VAR] = TARE_FLOAT_PARAM("process_var", "1e-5", "Q, the variance of the mean's change between two observations", 0,
+                                       TARE_NO_MAX, TARE_PARAM_LOG_SCALE | TARE_PARAM_SWEEPABLE),
+    [P_MEAS_VAR] = TARE_FLOAT_PARAM("meas_var", "0.01", "V, variance of an observation", 0, TARE_NO_MAX,
+                                    TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE | TARE_PARAM_SWEEPABLE),
+    [P_INIT_MEAN] = TARE_UNIT_PARAM("init_mean", "0", "x before the first observation", "reward", TARE_NO_MIN, TARE_NO_MAX, 0),
+    [P_INIT_VAR] = TARE_FLOAT_PARAM("init_var", "1", "P before the first observation", 0, TARE_NO_MAX,
+                                    TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE),
+    [P_DELTA] =
+        TARE_FLOAT_PARAM("delta", "1e-8", "delta, added to the scale", 0, TARE_NO_MAX, TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE),
+};
+
+enum { W_CLUSTER, W_COUNT };
+static const tare_want WANTS[W_COUNT] = {
+    [W_CLUSTER] = {.name = "cluster", .axis = TARE_AXIS_GROUP, .type = TARE_I32, .flags = TARE_WANT_OPTIONAL, .width = 1},
 };
 
 struct filter {
@@ -68,20 +75,21 @@ static void destroy(void *self)
     s->host->release(s->host->ctx, s);
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
+    const tare_host *host = setup->host;
     struct krpo *s = host->alloc(host->ctx, sizeof *s, 0);
     if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory for the estimator");
     s->host = host;
-    s->v = values;
-    s->clusters = n_clusters > 0;
-    s->K = s->clusters ? n_clusters : 1;
+    s->v = setup->values;
+    s->clusters = setup->n_clusters > 0;
+    s->K = s->clusters ? setup->n_clusters : 1;
     s->each = host->alloc(host->ctx, s->K * (int64_t)sizeof *s->each, 0);
     if (!s->each) {
         destroy(s);
-        return tare_fail(error, TARE_E_NOMEM, "no memory for %lld filters", (long long)n_clusters);
+        return tare_fail(error, TARE_E_NOMEM, "no memory for %lld filters", (long long)setup->n_clusters);
     }
-    for (int64_t k = 0; k < s->K; k++) s->each[k] = (struct filter){values[P_INIT_MEAN].f, values[P_INIT_VAR].f};
+    for (int64_t k = 0; k < s->K; k++) s->each[k] = (struct filter){s->v[P_INIT_MEAN].f, s->v[P_INIT_VAR].f};
     *self = s;
     return TARE_OK;
 }
@@ -89,7 +97,7 @@ static tare_status create(const tare_host *host, const tare_value *values, int64
 /* Returns the filter of a group: its cluster's, the only one in a run without clusters, or -1. */
 static int64_t filter_of(const struct krpo *s, const tare_batch *batch, int64_t group)
 {
-    const int32_t k = batch->cluster[group];
+    const int32_t *cluster = TARE_COLUMN(batch, W_CLUSTER, int32_t), k = cluster ? cluster[group] : -1;
     return !s->clusters ? 0 : k >= 0 && k < s->K ? k : -1;
 }
 
@@ -114,16 +122,17 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         }
         out->baseline[m] = f.x;
         out->scale[m] = sqrt(f.P);
-        out->confidence[m] = 0;
     }
     return TARE_OK;
 }
 
 /* ---------------------------------------- the filters over time; sums: [K, 2] of R and 1 */
 
-static int64_t collect_size(const void *self)
+static tare_status sizes(const void *self, tare_sizes *out, tare_error *error)
 {
-    return 2 * ((const struct krpo *)self)->K;
+    (void)error;
+    out->collect = 2 * ((const struct krpo *)self)->K;
+    return TARE_OK;
 }
 
 static tare_status collect(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
@@ -139,13 +148,14 @@ static tare_status collect(const void *self, const tare_batch *batch, int64_t gr
     return TARE_OK;
 }
 
-static tare_status apply(void *self, int64_t step, const double *collected, tare_error *error)
+static tare_status apply(void *self, const tare_update *update, tare_error *error)
 {
     struct krpo *s = self;
-    (void)step, (void)error;
+    (void)error;
     if (s->v[P_ORDER].i == RELEASED) return TARE_OK;
     for (int64_t k = 0; k < s->K; k++)
-        if (collected[2 * k + 1] > 0) s->each[k] = observe_reward(s->v, s->each[k], collected[2 * k] / collected[2 * k + 1]);
+        if (update->collected[2 * k + 1] > 0)
+            s->each[k] = observe_reward(s->v, s->each[k], update->collected[2 * k] / update->collected[2 * k + 1]);
     return TARE_OK;
 }
 
@@ -175,11 +185,11 @@ static tare_status describe(const void *self, const tare_stream *out, tare_error
 {
     const struct krpo *s = self;
     (void)error;
-    tare_status status = state_numbers(out, "{", "x", &s->each->x, s->K, 2);
+    tare_status status = state_numbers(out, s->clusters ? "{\"per_cluster\":{" : "{", "x", &s->each->x, s->K, 2);
     if (!status) status = state_numbers(out, ",", "P", &s->each->P, s->K, 2);
-    return status ? status : tare_print(out, "}");
+    return status ? status : tare_print(out, s->clusters ? "}}" : "}");
 }
 
-TARE_STATEFUL("krpo", "a Kalman filter's mean as the baseline and its uncertainty as the scale", "arXiv 2505.07527", 0,
-              .create = create, .destroy = destroy, .save = save, .load = load, .collect_size = collect_size, .compute = compute,
-              .collect = collect, .apply = apply, .describe = describe)
+STATEFUL("krpo", "a Kalman filter's mean as the baseline and its uncertainty as the scale", "arXiv 2505.07527", .create = create,
+         .destroy = destroy, .save = save, .load = load, .sizes = sizes, .compute = compute, .collect = collect, .apply = apply,
+         .describe = describe)

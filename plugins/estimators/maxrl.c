@@ -10,8 +10,8 @@
  * convention paper (prime-rl): as above. convention skyrl: (R[i] - mu) / (mu + 1e-6) regardless of
  * the sign of mu, and a group of one gets its reward; a negative mean turns the sign of the
  * advantages. For rewards that are not negative. */
+#include "common/estimator.h"
 #include "common/group.h"
-#include "common/stateless.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -22,9 +22,9 @@ enum { PAPER, PRIME_RL, SKYRL };
 static const char *const CONVENTIONS[] = {"paper", "prime-rl", "skyrl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_CONVENTION] =
-        PARAM_CHOICE("convention", "paper",
-                     "paper, prime-rl: 0 where the mean is not above 0; skyrl: divides by mean + 1e-6 in every case", CONVENTIONS),
+    [P_CONVENTION] = TARE_CHOICE_PARAM(
+        "convention", "paper", "paper, prime-rl: 0 where the mean is not above 0; skyrl: divides by mean + 1e-6 in every case",
+        CONVENTIONS, 0),
 };
 
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
@@ -41,10 +41,8 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         for (int64_t i = 0; i < n; i++)
             out->advantage[first + i] = divisor > 0 || (skyrl && divisor != 0) ? (R[i] - b) / divisor : 0;
         out->baseline[m] = b;
-        out->scale[m] = NAN;
-        out->confidence[m] = 0;
     }
     return TARE_OK;
 }
 
-TARE_STATELESS("maxrl", "rewards relative to their group's mean", "MaxRL, arXiv 2602.02710, as in prime-rl", .compute = compute)
+STATELESS("maxrl", "rewards relative to their group's mean", "MaxRL, arXiv 2602.02710, as in prime-rl", .compute = compute)

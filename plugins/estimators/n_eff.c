@@ -30,13 +30,14 @@ static const tare_param PARAMS[P_COUNT] = {
     [P_MAPPING] = BLEND_MAPPING, [P_SIGMA_REF] = BLEND_SIGMA_REF, BLEND_LAST_PARAMS,
 };
 
-static tare_status create(const tare_host *host, const tare_value *v, int64_t n_clusters, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
+    const tare_value *v = setup->values;
     const struct blend_settings settings = {
         BLEND_SETTINGS(v),         .weighting = BLEND_N_EFF,      .delta_n = v[P_DELTA_N].f, .temperature = v[P_TEMPERATURE].f,
         .mapping = v[P_MAPPING].i, .sigma_ref = v[P_SIGMA_REF].f,
     };
-    return blend_create(host, &settings, n_clusters, self, error);
+    return blend_create(setup, &settings, self, error);
 }
 
 BLEND_END("n_eff", "BV-Blend with a confidence from the effective count alone", "BV-Blend, table 2")

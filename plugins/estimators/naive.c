@@ -15,14 +15,15 @@ static const tare_param PARAMS[P_COUNT] = {
     BLEND_LAST_PARAMS,
 };
 
-static tare_status create(const tare_host *host, const tare_value *v, int64_t n_clusters, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
+    const tare_value *v = setup->values;
     const struct blend_settings settings = {
         BLEND_SETTINGS(v),
         .weighting = BLEND_FIXED,
         .w = v[P_W].f,
     };
-    return blend_create(host, &settings, n_clusters, self, error);
+    return blend_create(setup, &settings, self, error);
 }
 
 BLEND_END("naive", "BV-Blend with a constant confidence", "BV-Blend, table 2")

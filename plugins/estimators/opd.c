@@ -12,7 +12,7 @@
  * the policy's tokenizer. A completion that the policy did not sample (rollout.off_policy) has
  * logprobs of 0 and gets A = 0. The advantage of a rollout that is reported is the mean over its
  * tokens. */
-#include "common/stateless.h"
+#include "common/estimator.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -20,34 +20,38 @@
 enum { P_COEF, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_COEF] = PARAM_FLOAT("coef", "1", "factor of the advantages", 0, 1e6, TARE_ABOVE_MIN | TARE_SWEEPABLE),
+    [P_COEF] = TARE_FLOAT_PARAM("coef", "1", "factor of the advantages", 0, 1e6, TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
+};
+
+enum { W_LOGPROB, W_REF_LOGPROB, W_COUNT };
+static const tare_want WANTS[W_COUNT] = {
+    [W_LOGPROB] = WANT("logprob", TARE_AXIS_TOKEN, TARE_F32),
+    [W_REF_LOGPROB] = WANT("ref_logprob", TARE_AXIS_TOKEN, TARE_F32),
 };
 
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
                            tare_error *error)
 {
     const tare_value *v = self;
+    const float *policy = TARE_COLUMN(batch, W_LOGPROB, float), *teacher = TARE_COLUMN(batch, W_REF_LOGPROB, float);
     (void)prepared, (void)error;
     for (int64_t i = 0; i < batch->n_rollouts; i++) {
         const int64_t begin = batch->token_begin[i], end = batch->token_begin[i + 1];
-        bool sampled = false;
+        bool by_policy = false;
         double sum = 0;
-        for (int64_t t = begin; t < end; t++) sampled = sampled || batch->token_logprob[t] != 0;
+        for (int64_t t = begin; t < end; t++) by_policy = by_policy || (batch->sampled[t] && policy[t] != 0);
         for (int64_t t = begin; t < end; t++) {
-            const double A = v[P_COEF].f * ((double)batch->token_ref_logprob[t] - (double)batch->token_logprob[t]);
-            out->token_advantage[t] = sampled ? (float)A : 0;
-            sum += sampled ? A : 0;
+            if (!batch->sampled[t]) continue;
+            const double A = v[P_COEF].f * ((double)teacher[t] - (double)policy[t]);
+            out->token_advantage[t] = by_policy ? (float)A : 0;
+            sum += by_policy ? A : 0;
         }
-        out->advantage[i] = end > begin ? sum / (double)(end - begin) : 0;
+        out->advantage[i] = batch->length[i] ? sum / (double)batch->length[i] : 0;
     }
-    for (int64_t m = 0; m < batch->n_groups; m++) {
-        out->baseline[m] = 0;
-        out->scale[m] = NAN;
-        out->confidence[m] = 0;
-    }
+    for (int64_t m = 0; m < batch->n_groups; m++) out->baseline[m] = 0;
     return TARE_OK;
 }
 
-TARE_STATELESS_NEEDS("opd", "on-policy distillation: a teacher's logprob of each token minus the policy's",
-                     "thinkingmachines.ai/blog/on-policy-distillation; arXiv 2306.13649",
-                     TARE_NEED_LOGPROB | TARE_NEED_REF_LOGPROB | TARE_GIVES_TOKENS, .compute = compute)
+STATELESS_WANTS("opd", "on-policy distillation: a teacher's logprob of each token minus the policy's",
+                "thinkingmachines.ai/blog/on-policy-distillation; arXiv 2306.13649", .flags = TARE_ESTIMATOR_GIVES_TOKENS,
+                .compute = compute)

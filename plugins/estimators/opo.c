@@ -2,15 +2,15 @@
  * gradient's size grows with its length.
  *
  *   A[i] = R[i] - b,   b = sum_j L[j] R[j] / sum_j L[j]
- *          R: rewards of one group, n rollouts; L: their tokens, EOS included
+ *          R: rewards of one group, n rollouts; L: their sampled tokens, EOS included
  *
  * Hao et al. 2025, "On-Policy RL with Optimal Reward Baseline" (arXiv 2505.23585).
  *
  * Computed relative to the first reward, so that a group of equal rewards has A exactly 0. A group
  * of one has 0 (convention paper), or its reward (convention verl). It has no scale.
  */
+#include "common/estimator.h"
 #include "common/group.h"
-#include "common/stateless.h"
 
 #include <math.h>
 
@@ -21,7 +21,7 @@ static const char *const CONVENTIONS[] = {"paper", "verl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
     [P_CONVENTION] =
-        PARAM_CHOICE("convention", "paper", "advantage in a group of one: 0 (paper), or its reward (verl)", CONVENTIONS),
+        TARE_CHOICE_PARAM("convention", "paper", "advantage in a group of one: 0 (paper), or its reward (verl)", CONVENTIONS, 0),
 };
 
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
@@ -32,17 +32,18 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     for (int64_t m = 0; m < batch->n_groups; m++) {
         const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
         const double *R = batch->reward + first;
-        const int64_t *begin = batch->token_begin + first;
+        const int64_t *L = batch->length + first;
         double weighted = 0;
-        for (int64_t i = 0; i < n; i++) weighted += (double)(begin[i + 1] - begin[i]) * (R[i] - R[0]);
-        const double tokens = (double)(begin[n] - begin[0]);
-        const double b = n == 1 && v[P_CONVENTION].i == VERL ? 0 : R[0] + (tokens > 0 ? weighted / tokens : 0);
+        int64_t tokens = 0;
+        for (int64_t i = 0; i < n; i++) {
+            weighted += (double)L[i] * (R[i] - R[0]);
+            tokens += L[i];
+        }
+        const double b = n == 1 && v[P_CONVENTION].i == VERL ? 0 : R[0] + (tokens > 0 ? weighted / (double)tokens : 0);
         for (int64_t i = 0; i < n; i++) out->advantage[first + i] = R[i] - b;
         out->baseline[m] = b;
-        out->scale[m] = NAN;
-        out->confidence[m] = 0;
     }
     return TARE_OK;
 }
 
-TARE_STATELESS("opo", "rewards minus their group's length-weighted mean", "arXiv 2505.23585", .compute = compute)
+STATELESS("opo", "rewards minus their group's length-weighted mean", "arXiv 2505.23585", .compute = compute)

@@ -12,16 +12,17 @@
  *
  * Rewards must be 0 or 1. Where every set of k succeeds (n-c < k) the whole group has A = 0, as in
  * the released code. */
+#include "common/estimator.h"
 #include "common/group.h"
-#include "common/stateless.h"
 
 #include <math.h>
 
 enum { P_K, P_DELTA, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_K] = {"k", "4", "k of pass@k", NULL, NULL, 1, 1e6, TARE_INT, TARE_SWEEPABLE},
-    [P_DELTA] = PARAM_FLOAT("delta", "1e-6", "delta, added to sigma", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
+    [P_K] = TARE_INT_PARAM("k", "4", "k of pass@k", 1, 1e6, TARE_PARAM_SWEEPABLE),
+    [P_DELTA] =
+        TARE_FLOAT_PARAM("delta", "1e-6", "delta, added to sigma", 0, TARE_NO_MAX, TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE),
 };
 
 /* Computes C(a, k) / C(b, k) for a <= b without large numbers; 0 where a < k. */
@@ -58,9 +59,8 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         for (int64_t i = 0; i < n; i++) out->advantage[first + i] = n - c < k ? 0 : R[i] == 1 ? right : wrong;
         out->baseline[m] = rho;
         out->scale[m] = sigma;
-        out->confidence[m] = 0;
     }
     return TARE_OK;
 }
 
-TARE_STATELESS("passk", "the contribution of a rollout to pass@k of its group", "arXiv 2508.10751", .compute = compute)
+STATELESS("passk", "the contribution of a rollout to pass@k of its group", "arXiv 2508.10751", .compute = compute)

@@ -12,8 +12,8 @@
  * of segments: process_reward.implicit makes each token a segment. A group of one has no other
  * rollout: X = 0. The reported advantage of a rollout is that of its first token.
  */
+#include "common/estimator.h"
 #include "common/group.h"
-#include "common/stateless.h"
 #include "common/whiten.h"
 
 #include <math.h>
@@ -21,16 +21,21 @@
 enum { P_OUTCOME, P_PROCESS, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_OUTCOME] = PARAM_FLOAT("outcome", "1", "factor of the verifiers' reward", 0, 1e6, TARE_SWEEPABLE),
-    [P_PROCESS] = PARAM_FLOAT("process", "1", "factor of the tokens' rewards", 0, 1e6, TARE_SWEEPABLE),
+    [P_OUTCOME] = TARE_FLOAT_PARAM("outcome", "1", "factor of the verifiers' reward", 0, 1e6, TARE_PARAM_SWEEPABLE),
+    [P_PROCESS] = TARE_FLOAT_PARAM("process", "1", "factor of the tokens' rewards", 0, 1e6, TARE_PARAM_SWEEPABLE),
+};
+
+enum { W_SEGMENT_REWARD, W_COUNT };
+static const tare_want WANTS[W_COUNT] = {
+    [W_SEGMENT_REWARD] = WANT("segment_reward", TARE_AXIS_TOKEN, TARE_F64),
 };
 
 static double mean_of_tokens(const tare_batch *b, int64_t i)
 {
-    const int64_t begin = b->token_begin[i], end = b->token_begin[i + 1];
+    const double *r = TARE_COLUMN(b, W_SEGMENT_REWARD, double);
     double sum = 0;
-    for (int64_t t = begin; t < end; t++) sum += b->segment_reward[t];
-    return end > begin ? sum / (double)(end - begin) : 0;
+    for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) sum += b->sampled[t] ? r[t] : 0;
+    return b->length[i] ? sum / (double)b->length[i] : 0;
 }
 
 /* The baselines of a group's rewards. */
@@ -54,7 +59,7 @@ static struct others others_of(const tare_batch *b, int64_t group)
 /* Computes X of token t from that of the next token. */
 static double step_back(const tare_value *v, const tare_batch *b, const struct others *o, int64_t t, double next)
 {
-    return next + v[P_PROCESS].f * (o->share * b->segment_reward[t] - o->process);
+    return next + v[P_PROCESS].f * (o->share * TARE_COLUMN(b, W_SEGMENT_REWARD, double)[t] - o->process);
 }
 
 static double at_the_end(const tare_value *v, const tare_batch *b, const struct others *o, int64_t i)
@@ -62,11 +67,7 @@ static double at_the_end(const tare_value *v, const tare_batch *b, const struct 
     return v[P_OUTCOME].f * (o->share * b->reward[i] - o->outcome);
 }
 
-static int64_t prepare_size(const void *self)
-{
-    (void)self;
-    return WHITEN_SUMS;
-}
+PREPARES(WHITEN_SUMS)
 
 static tare_status prepare(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
 {
@@ -75,6 +76,7 @@ static tare_status prepare(const void *self, const tare_batch *batch, int64_t gr
     for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++) {
         double X = at_the_end(self, batch, &o, i);
         for (int64_t t = batch->token_begin[i + 1] - 1; t >= batch->token_begin[i]; t--) {
+            if (!batch->sampled[t]) continue;
             X = step_back(self, batch, &o, t, X);
             sum[WHITEN_N] += 1;
             sum[WHITEN_S1] += X;
@@ -95,19 +97,16 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         for (int64_t i = first; i < end; i++) {
             double X = at_the_end(self, batch, &o, i);
             for (int64_t t = batch->token_begin[i + 1] - 1; t >= batch->token_begin[i]; t--) {
+                if (!batch->sampled[t]) continue;
                 X = step_back(self, batch, &o, t, X);
                 out->token_advantage[t] = (float)((X - w.mean) * w.rate);
             }
             out->advantage[i] = (X - w.mean) * w.rate;
         }
         out->baseline[m] = group_mean(batch->reward + first, end - first);
-        out->scale[m] = NAN;
-        out->confidence[m] = 0;
     }
     return TARE_OK;
 }
 
-TARE_STATELESS_NEEDS("prime",
-                     "outcome and rewards of tokens, each minus those of the other rollouts, whitened over the batch's tokens",
-                     "arXiv 2502.01456", TARE_NEED_SEGMENTS | TARE_GIVES_TOKENS, .prepare_size = prepare_size, .prepare = prepare,
-                     .compute = compute)
+STATELESS_WANTS("prime", "outcome and rewards of tokens, each minus those of the other rollouts, whitened over the batch's tokens",
+                "arXiv 2502.01456", .flags = TARE_ESTIMATOR_GIVES_TOKENS, .sizes = sizes, .prepare = prepare, .compute = compute)

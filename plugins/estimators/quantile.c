@@ -15,8 +15,8 @@
  * convention = released: b as in the authors' code (torch.quantile), interpolated between the two
  * nearest rewards. It differs where k is between two different rewards. The paper does not give the
  * divisor of sigma; the authors' code changes verl's GRPO: ddof 1, delta 1e-6. */
+#include "common/estimator.h"
 #include "common/group.h"
-#include "common/stateless.h"
 
 #include <math.h>
 
@@ -25,11 +25,13 @@ enum { PAPER, RELEASED };
 static const char *const CONVENTIONS[] = {"paper", "released", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_K] = PARAM_FLOAT("k", "0.4", "K, the quantile that is the baseline", 0, 1, TARE_ABOVE_MIN | TARE_BELOW_MAX | TARE_SWEEPABLE),
-    [P_CONVENTION] = PARAM_CHOICE("convention", "paper",
-                                  "paper: one of the rewards; released: interpolated, as in the authors' code", CONVENTIONS),
-    [P_DDOF] = PARAM_INT("ddof", "1", "degrees of freedom of sigma: 1 divides by n-1 (sample), 0 by n (population)", 0, 1),
-    [P_DELTA] = PARAM_FLOAT("delta", "1e-6", "delta, added to sigma (eq. 3)", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
+    [P_K] = TARE_FLOAT_PARAM("k", "0.4", "K, the quantile that is the baseline", 0, 1,
+                             TARE_PARAM_ABOVE_MIN | TARE_PARAM_BELOW_MAX | TARE_PARAM_SWEEPABLE),
+    [P_CONVENTION] = TARE_CHOICE_PARAM(
+        "convention", "paper", "paper: one of the rewards; released: interpolated, as in the authors' code", CONVENTIONS, 0),
+    [P_DDOF] = TARE_INT_PARAM("ddof", "1", "degrees of freedom of sigma: 1 divides by n-1 (sample), 0 by n (population)", 0, 1, 0),
+    [P_DELTA] = TARE_FLOAT_PARAM("delta", "1e-6", "delta, added to sigma (eq. 3)", 0, TARE_NO_MAX,
+                                 TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE),
 };
 
 /* Returns the smallest reward that at least `rank` of the rewards do not exceed: the rank-th of
@@ -70,10 +72,9 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         for (int64_t i = 0; i < n; i++) out->advantage[first + i] = (R[i] - b) / (sigma + v[P_DELTA].f);
         out->baseline[m] = b;
         out->scale[m] = sigma;
-        out->confidence[m] = 0;
     }
     return TARE_OK;
 }
 
-TARE_STATELESS("quantile", "rewards minus a quantile of their group, standardised", "arXiv 2509.22611, equations 3 and 4",
-               .compute = compute)
+STATELESS("quantile", "rewards minus a quantile of their group, standardised", "arXiv 2509.22611, equations 3 and 4",
+          .compute = compute)

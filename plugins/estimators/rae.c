@@ -19,8 +19,8 @@
  * prompts without a codebook) share one separate baseline; the host refuses a cluster that the
  * codebook does not have. It has no scale, and no group: rollout.group_size may be 1.
  */
+#include "common/estimator.h"
 #include "common/state.h"
-#include "common/stateless.h"
 
 #include <math.h>
 #include <string.h>
@@ -30,10 +30,16 @@ enum { PAPER, PRIME_RL };
 static const char *const CONVENTIONS[] = {"paper", "prime-rl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_ALPHA] = PARAM_FLOAT("alpha", "0.95", "alpha, the share of the baseline that is kept from one step to the next (eq. 2)", 0,
-                            1, TARE_SWEEPABLE),
-    [P_CONVENTION] = {"convention", "paper", "paper: the baseline is updated before the advantage is computed; prime-rl: after it",
-                      NULL, CONVENTIONS, 0, 0, TARE_CHOICE, TARE_LOCKED_ON_RESUME},
+    [P_ALPHA] = TARE_FLOAT_PARAM("alpha", "0.95", "alpha, the share of the baseline that is kept from one step to the next (eq. 2)",
+                                 0, 1, TARE_PARAM_SWEEPABLE),
+    [P_CONVENTION] = TARE_CHOICE_PARAM("convention", "paper",
+                                       "paper: the baseline is updated before the advantage is computed; prime-rl: after it",
+                                       CONVENTIONS, TARE_PARAM_LOCKED_ON_RESUME),
+};
+
+enum { W_CLUSTER, W_COUNT };
+static const tare_want WANTS[W_COUNT] = {
+    [W_CLUSTER] = {.name = "cluster", .axis = TARE_AXIS_GROUP, .type = TARE_I32, .flags = TARE_WANT_OPTIONAL, .width = 1},
 };
 
 struct role {
@@ -53,15 +59,16 @@ static void destroy(void *self)
     s->host->release(s->host->ctx, s);
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
+    const tare_host *host = setup->host;
     struct rae *s = host->alloc(host->ctx, sizeof *s, 0);
     if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory for the estimator");
-    *s = (struct rae){.host = host, .v = values, .n = (n_clusters > 0 ? n_clusters : 0) + 1};
+    *s = (struct rae){.host = host, .v = setup->values, .n = (setup->n_clusters > 0 ? setup->n_clusters : 0) + 1};
     s->each = host->alloc(host->ctx, s->n * (int64_t)sizeof *s->each, 0);
     if (!s->each) {
         destroy(s);
-        return tare_fail(error, TARE_E_NOMEM, "no memory for the baselines of %lld roles", (long long)n_clusters);
+        return tare_fail(error, TARE_E_NOMEM, "no memory for the baselines of %lld roles", (long long)setup->n_clusters);
     }
     *self = s;
     return TARE_OK;
@@ -71,13 +78,15 @@ static tare_status create(const tare_host *host, const tare_value *values, int64
 
 static int64_t role_of(const struct rae *s, const tare_batch *batch, int64_t group)
 {
-    const int32_t k = batch->cluster[group];
+    const int32_t *cluster = TARE_COLUMN(batch, W_CLUSTER, int32_t), k = cluster ? cluster[group] : -1;
     return k >= 0 && k < s->n - 1 ? k : s->n - 1;
 }
 
-static int64_t sums_size(const void *self)
+static tare_status sizes(const void *self, tare_sizes *out, tare_error *error)
 {
-    return 2 * ((const struct rae *)self)->n;
+    (void)error;
+    out->prepare = out->collect = 2 * ((const struct rae *)self)->n;
+    return TARE_OK;
 }
 
 static tare_status add_rewards(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
@@ -113,17 +122,15 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         const double b = s->v[P_CONVENTION].i == PAPER ? after : before;
         for (int64_t i = batch->group_begin[m]; i < batch->group_begin[m + 1]; i++) out->advantage[i] = batch->reward[i] - b;
         out->baseline[m] = b;
-        out->scale[m] = NAN;
-        out->confidence[m] = 0;
     }
     return TARE_OK;
 }
 
-static tare_status apply(void *self, int64_t step, const double *collected, tare_error *error)
+static tare_status apply(void *self, const tare_update *update, tare_error *error)
 {
     struct rae *s = self;
-    (void)step, (void)error;
-    for (int64_t k = 0; k < s->n; k++) s->each[k] = moved_role(s, k, collected);
+    (void)error;
+    for (int64_t k = 0; k < s->n; k++) s->each[k] = moved_role(s, k, update->collected);
     return TARE_OK;
 }
 
@@ -160,6 +167,6 @@ static tare_status describe(const void *self, const tare_stream *out, tare_error
     return status ? status : tare_print(out, "}");
 }
 
-TARE_STATEFUL("rae", "rewards minus a moving mean of their role's rewards", "arXiv 2506.24119, equation 2", 0, .create = create,
-              .destroy = destroy, .save = save, .load = load, .prepare_size = sums_size, .collect_size = sums_size,
-              .prepare = add_rewards, .compute = compute, .collect = add_rewards, .apply = apply, .describe = describe)
+STATEFUL("rae", "rewards minus a moving mean of their role's rewards", "arXiv 2506.24119, equation 2", .create = create,
+         .destroy = destroy, .save = save, .load = load, .sizes = sizes, .prepare = add_rewards, .compute = compute,
+         .collect = add_rewards, .apply = apply, .describe = describe)

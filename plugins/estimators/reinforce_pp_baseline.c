@@ -9,8 +9,8 @@
  *
  * A group of one has x = 0 (conventions nemo, openrlhf), or its reward (conventions verl, skyrl).
  */
+#include "common/estimator.h"
 #include "common/group.h"
-#include "common/stateless.h"
 #include "common/whiten.h"
 
 #include <math.h>
@@ -21,8 +21,8 @@ enum { VERL, SKYRL, NEMO, OPENRLHF };
 static const char *const CONVENTIONS[] = {"verl", "skyrl", "nemo", "openrlhf", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_CONVENTION] =
-        PARAM_CHOICE("convention", "verl", "the trainer whose mean, variance and value in a group of one are used", CONVENTIONS),
+    [P_CONVENTION] = TARE_CHOICE_PARAM("convention", "verl",
+                                       "the trainer whose mean, variance and value in a group of one are used", CONVENTIONS, 0),
 };
 
 /* Returns the value that is subtracted from the rewards of a group. */
@@ -31,11 +31,7 @@ static double baseline_of(const tare_value *v, const double *R, int64_t n)
     return n == 1 && v[P_CONVENTION].i <= SKYRL ? 0 : group_mean(R, n);
 }
 
-static int64_t prepare_size(const void *self)
-{
-    (void)self;
-    return WHITEN_SUMS;
-}
+PREPARES(WHITEN_SUMS)
 
 static tare_status prepare(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
 {
@@ -43,7 +39,7 @@ static tare_status prepare(const void *self, const tare_batch *batch, int64_t gr
     const double mu = baseline_of(self, batch->reward + first, n);
     (void)error;
     for (int64_t i = first; i < first + n; i++) {
-        const double L = (double)(batch->token_begin[i + 1] - batch->token_begin[i]), x = batch->reward[i] - mu;
+        const double L = (double)batch->length[i], x = batch->reward[i] - mu;
         sum[WHITEN_N] += L;
         sum[WHITEN_S1] += L * x;
         sum[WHITEN_S2] += L * x * x;
@@ -63,11 +59,9 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         const double mu = baseline_of(v, R, n);
         for (int64_t i = 0; i < n; i++) out->advantage[first + i] = (R[i] - mu - w.mean) * w.rate;
         out->baseline[m] = mu;
-        out->scale[m] = NAN;
-        out->confidence[m] = 0;
     }
     return TARE_OK;
 }
 
-TARE_STATELESS("reinforce_pp_baseline", "rewards minus their group's mean, whitened over the batch's tokens", "arXiv 2501.03262",
-               .prepare_size = prepare_size, .prepare = prepare, .compute = compute)
+STATELESS("reinforce_pp_baseline", "rewards minus their group's mean, whitened over the batch's tokens", "arXiv 2501.03262",
+          .sizes = sizes, .prepare = prepare, .compute = compute)

@@ -10,8 +10,8 @@
  * has A exactly 0. A group of one has no other rollout: A = 0. It has no scale; the reported
  * baseline is mu. convention verl (AReaL): a group of one has its reward. whiten: A -> (A - mean) /
  * (deviation + 1e-4) over the batch (TRL's normalize_advantages). */
+#include "common/estimator.h"
 #include "common/group.h"
-#include "common/stateless.h"
 #include "common/whiten.h"
 
 #include <math.h>
@@ -22,11 +22,11 @@ static const char *const CONVENTIONS[] = {"paper", "verl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
     [P_DELTA] =
-        PARAM_FLOAT("delta", "1e-8", "accepted so that a configuration can change its estimator in one line; it has no effect", 0,
-                    1e300, TARE_ABOVE_MIN),
+        TARE_FLOAT_PARAM("delta", "1e-8", "accepted so that a configuration can change its estimator in one line; it has no effect",
+                         0, TARE_NO_MAX, TARE_PARAM_ABOVE_MIN),
     [P_CONVENTION] =
-        PARAM_CHOICE("convention", "paper", "advantage in a group of one: 0 (paper), or its reward (verl)", CONVENTIONS),
-    [P_WHITEN] = PARAM_BOOL("whiten", "false", "whiten the advantages over the batch"),
+        TARE_CHOICE_PARAM("convention", "paper", "advantage in a group of one: 0 (paper), or its reward (verl)", CONVENTIONS, 0),
+    [P_WHITEN] = TARE_BOOL_PARAM("whiten", "false", "whiten the advantages over the batch", 0),
 };
 
 /* Computes A before whitening, and the group's mean. */
@@ -37,20 +37,17 @@ static double leave_one_out(const tare_value *v, const double *R, int64_t n, int
 }
 
 /* Writes the sums over the batch, for whiten only: N, S1, S2 of A. */
-static int64_t prepare_size(const void *self)
-{
-    const tare_value *v = self;
-    return v[P_WHITEN].i ? WHITEN_SUMS : 0;
-}
+PREPARES(v[P_WHITEN].i ? WHITEN_SUMS : 0)
 
 static tare_status prepare(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
 {
     const int64_t first = batch->group_begin[group], n = batch->group_begin[group + 1] - first;
     const double *R = batch->reward + first, mu = group_mean(R, n);
+    const tare_value *v = self;
     (void)error;
-    if (prepare_size(self))
+    if (v[P_WHITEN].i)
         for (int64_t i = 0; i < n; i++) {
-            const double A = leave_one_out(self, R, n, i, mu);
+            const double A = leave_one_out(v, R, n, i, mu);
             sum[WHITEN_N] += 1;
             sum[WHITEN_S1] += A;
             sum[WHITEN_S2] += A * A;
@@ -74,11 +71,9 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         const double *R = batch->reward + first, mu = group_mean(R, n);
         for (int64_t i = 0; i < n; i++) out->advantage[first + i] = (leave_one_out(v, R, n, i, mu) - mean) / divisor;
         out->baseline[m] = mu;
-        out->scale[m] = NAN;
-        out->confidence[m] = 0;
     }
     return TARE_OK;
 }
 
-TARE_STATELESS("rloo", "rewards minus the mean of the other rollouts", "arXiv 2402.14740", .prepare_size = prepare_size,
-               .prepare = prepare, .compute = compute)
+STATELESS("rloo", "rewards minus the mean of the other rollouts", "arXiv 2402.14740", .sizes = sizes, .prepare = prepare,
+          .compute = compute)

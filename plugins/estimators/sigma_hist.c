@@ -29,13 +29,14 @@ static const tare_param PARAMS[P_COUNT] = {
     BLEND_LAST_PARAMS,
 };
 
-static tare_status create(const tare_host *host, const tare_value *v, int64_t n_clusters, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
+    const tare_value *v = setup->values;
     const struct blend_settings settings = {
         BLEND_SETTINGS(v),         .weighting = BLEND_SIGMA_HIST, .temperature = v[P_TEMPERATURE].f,
         .mapping = v[P_MAPPING].i, .n_ref = v[P_N_REF].f,
     };
-    return blend_create(host, &settings, n_clusters, self, error);
+    return blend_create(setup, &settings, self, error);
 }
 
 BLEND_END("sigma_hist", "BV-Blend with a confidence from the historical deviation alone", "BV-Blend, table 2")

@@ -19,16 +19,15 @@
  * d(x) is the distance that the policy moved since x last occurred. The authors keep x's last
  * completion and compare its logprobs then and now: mean over its tokens of |log pi_now - log
  * pi_then|. Here no completion is kept: each step adds the mean |log pi_new - log pi_old| of the
- * step's tokens (tare.logprob/1) to the length of the policy's path, and d(x) is the length of the
- * path since x occurred. On the same tokens a path is at least as long as the distance between its
- * ends, so this forgets no slower than theirs. A prompt that occurs for the first time has d = 0. A
- * prompt starts with alpha = mass * value, beta = mass * (1 - value). The authors estimate values
- * before the run from 8 samples with mass 1 / (1 - rho_min), or start at 0.5 with mass 1. The
- * choice of prompts is the curriculum's, not the estimator's.
+ * step's tokens (the column updated_logprob) to the length of the policy's path, and d(x) is the
+ * length of the path since x occurred. On the same tokens a path is at least as long as the
+ * distance between its ends, so this forgets no slower than theirs. A prompt that occurs for the
+ * first time has d = 0. A prompt starts with alpha = mass * value, beta = mass * (1 - value). The
+ * authors estimate values before the run from 8 samples with mass 1 / (1 - rho_min), or start at
+ * 0.5 with mass 1. The choice of prompts is the curriculum's, not the estimator's.
  */
-#include "../common/built_in.h"
+#include "common/estimator.h"
 #include "common/state.h"
-#include "common/stateless.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -40,20 +39,39 @@ enum { FIXED, KL };
 static const char *const DECAYS[] = {"fixed", "kl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_DECAY] = {"decay", "fixed",
-                 "fixed: rho is a constant; kl: rho falls with the policy's movement since the prompt last occurred", NULL, DECAYS,
-                 0, 0, TARE_CHOICE, TARE_SWEEPABLE | TARE_LOCKED_ON_RESUME},
-    [P_RHO] = PARAM_FLOAT("rho", "0.9", "rho for decay = fixed: the share of a prompt's history that is kept when it occurs again",
-                          0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
-    [P_RHO_MIN] = PARAM_FLOAT("rho_min", "0.875", "for decay = kl: the smallest rho", 0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
-    [P_RHO_MAX] = PARAM_FLOAT("rho_max", "0.96", "for decay = kl: the largest rho", 0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
-    [P_D_HALF] = {"d_half", "0.06", "for decay = kl: the movement after which half of the history is kept", "nats a token", NULL, 0,
-                  1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
-    [P_VALUE] = {"value", "0.5", "v of a prompt before it occurs", "reward", NULL, 0, 1, TARE_FLOAT, 0},
-    [P_MASS] = {"mass", "1", "alpha + beta of a prompt before it occurs", "rollouts", NULL, 0, 1e300, TARE_FLOAT,
-                TARE_ABOVE_MIN | TARE_LOG_SCALE},
-    [P_DELTA] = PARAM_FLOAT("delta", "1e-8", "delta, added to the deviation", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
+    [P_DECAY] = TARE_CHOICE_PARAM(
+        "decay", "fixed", "fixed: rho is a constant; kl: rho falls with the policy's movement since the prompt last occurred",
+        DECAYS, TARE_PARAM_SWEEPABLE | TARE_PARAM_LOCKED_ON_RESUME),
+    [P_RHO] =
+        TARE_FLOAT_PARAM("rho", "0.9", "rho for decay = fixed: the share of a prompt's history that is kept when it occurs again",
+                         0, 1, TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
+    [P_RHO_MIN] =
+        TARE_FLOAT_PARAM("rho_min", "0.875", "for decay = kl: the smallest rho", 0, 1, TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
+    [P_RHO_MAX] =
+        TARE_FLOAT_PARAM("rho_max", "0.96", "for decay = kl: the largest rho", 0, 1, TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
+    [P_D_HALF] =
+        TARE_UNIT_PARAM("d_half", "0.06", "for decay = kl: the movement after which half of the history is kept", "nats a token", 0,
+                        TARE_NO_MAX, TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE | TARE_PARAM_SWEEPABLE),
+    [P_VALUE] = TARE_UNIT_PARAM("value", "0.5", "v of a prompt before it occurs", "reward", 0, 1, 0),
+    [P_MASS] = TARE_UNIT_PARAM("mass", "1", "alpha + beta of a prompt before it occurs", "rollouts", 0, TARE_NO_MAX,
+                               TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE),
+    [P_DELTA] = TARE_FLOAT_PARAM("delta", "1e-8", "delta, added to the deviation", 0, TARE_NO_MAX,
+                                 TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE),
 };
+
+enum { W_LOGPROB, W_UPDATED_LOGPROB, W_COUNT };
+static const tare_want WANTS[W_COUNT] = {
+    [W_LOGPROB] = {.name = "logprob", .axis = TARE_AXIS_TOKEN, .type = TARE_F32, .flags = TARE_WANT_OPTIONAL, .width = 1},
+    [W_UPDATED_LOGPROB] =
+        {.name = "updated_logprob", .axis = TARE_AXIS_TOKEN, .type = TARE_F32, .flags = TARE_WANT_OPTIONAL, .width = 1},
+};
+
+static tare_status select_wants(const tare_value *v, uint8_t *wanted, tare_error *error)
+{
+    (void)error;
+    wanted[W_LOGPROB] = wanted[W_UPDATED_LOGPROB] = v[P_DECAY].i == KL;
+    return TARE_OK;
+}
 
 /* ---------------------------------------------------------------- the table of prompts */
 
@@ -67,8 +85,7 @@ struct prompt {
 struct spo {
     const tare_host *host;
     const tare_value *v;
-    const tare_logprob_v1 *now; /* decay kl */
-    double path;                /* length of the policy's path so far */
+    double path; /* length of the policy's path so far */
     int64_t updates;
     int64_t n, capacity;
     struct prompt *prompt; /* [n] in the order in which they first occurred */
@@ -133,21 +150,16 @@ static void destroy(void *self)
     h->release(h->ctx, s);
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)n_clusters;
-    const tare_logprob_v1 *now = values[P_DECAY].i == KL ? host->extension(host->ctx, "tare.logprob/1") : NULL;
+    const tare_host *host = setup->host;
+    const tare_value *values = setup->values;
     if (values[P_RHO_MIN].f > values[P_RHO_MAX].f)
         return tare_fail(error, TARE_E_CONFIG, "rho_min %g is above rho_max %g", values[P_RHO_MIN].f, values[P_RHO_MAX].f);
-    if (values[P_DECAY].i == KL && !now)
-        return tare_fail(
-            error, TARE_E_CONFIG,
-            "decay = kl needs the tokens' logprobs after the policy step, which this host does not offer; use decay = fixed");
     struct spo *s = host->alloc(host->ctx, sizeof *s, 0);
     if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory for the estimator");
     s->host = host;
     s->v = values;
-    s->now = now;
     *self = s;
     return TARE_OK;
 }
@@ -158,12 +170,6 @@ static double prompt_value(const struct spo *s, uint64_t uid)
 {
     const struct prompt *p = find_slot(s, uid);
     return p ? p->alpha / (p->alpha + p->beta) : s->v[P_VALUE].f;
-}
-
-static int64_t prepare_size(const void *self)
-{
-    (void)self;
-    return 3;
 }
 
 static tare_status prepare(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
@@ -195,51 +201,50 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         for (int64_t i = batch->group_begin[m]; i < batch->group_begin[m + 1]; i++)
             out->advantage[i] = spread > 0 ? (batch->reward[i] - v - mean) / (deviation + s->v[P_DELTA].f) : 0;
         out->baseline[m] = v;
-        out->scale[m] = NAN; /* one value for the whole batch, not a scale of the group */
-        out->confidence[m] = 0;
     }
     return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- values */
 
-/* A record: n, S, tokens, sum |log pi_new - log pi_old|. */
+/* A record: n, S, sampled tokens, sum |log pi_new - log pi_old|. */
 enum { N, S, TOKENS, MOVED, RECORD };
 
-static int64_t record_size(const void *self)
+static tare_status sizes(const void *self, tare_sizes *out, tare_error *error)
 {
-    (void)self;
-    return RECORD;
+    (void)self, (void)error;
+    out->prepare = 3;
+    out->record = RECORD;
+    return TARE_OK;
 }
 
-/* Returns the distance that the policy step moved the tokens of rollout i. A completion that was
- * not sampled has logprobs of 0 and is left out. */
-static tare_status add_movement(const struct spo *s, const tare_batch *batch, int64_t i, double *record, tare_error *error)
+/* Adds the distance that the policy step moved the tokens of rollout i. A completion that was not
+ * sampled has logprobs of 0 and is left out. */
+static void add_movement(const tare_batch *batch, const float *before, const float *after, int64_t i, double *record)
 {
-    const float *before = batch->token_logprob + batch->token_begin[i];
-    const int64_t n = batch->token_begin[i + 1] - batch->token_begin[i];
-    bool sampled = false;
-    for (int64_t t = 0; t < n; t++) sampled = sampled || before[t] != 0;
-    if (!sampled) return TARE_OK;
-    float *after = s->host->alloc(s->host->ctx, n * (int64_t)sizeof *after, 0);
-    if (!after) return tare_fail(error, TARE_E_NOMEM, "no memory for the logprobs of %lld tokens", (long long)n);
-    const tare_status status = s->now->logprob(s->now->ctx, i, after, error);
-    for (int64_t t = 0; t < n && !status; t++) record[MOVED] += fabs((double)after[t] - (double)before[t]);
-    record[TOKENS] += (double)n;
-    s->host->release(s->host->ctx, after);
-    return status;
+    const int64_t begin = batch->token_begin[i], end = batch->token_begin[i + 1];
+    bool by_policy = false;
+    for (int64_t t = begin; t < end; t++) by_policy = by_policy || (batch->sampled[t] && before[t] != 0);
+    if (!by_policy) return;
+    for (int64_t t = begin; t < end; t++)
+        if (batch->sampled[t]) record[MOVED] += fabs((double)after[t] - (double)before[t]);
+    record[TOKENS] += (double)batch->length[i];
 }
 
 static tare_status record(const void *self, const tare_batch *batch, int64_t group, double *record, tare_error *error)
 {
     const struct spo *s = self;
-    if (s->now && !batch->token_logprob)
-        return tare_fail(error, TARE_E_SHAPE, "decay = kl needs the tokens' logprobs, but the batch has none");
+    const float *before = TARE_COLUMN(batch, W_LOGPROB, float), *after = TARE_COLUMN(batch, W_UPDATED_LOGPROB, float);
+    const bool moves = s->v[P_DECAY].i == KL;
+    if (moves && !before) return tare_fail(error, TARE_E_SHAPE, "decay = kl needs the tokens' logprobs, but the batch has none");
+    if (moves && !after)
+        return tare_fail(
+            error, TARE_E_CONFIG,
+            "decay = kl needs the tokens' logprobs after the policy step, which this host does not offer; use decay = fixed");
     for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++) {
         record[N] += 1;
         record[S] += batch->reward[i];
-        const tare_status status = s->now ? add_movement(s, batch, i, record, error) : TARE_OK;
-        if (status) return status;
+        if (moves) add_movement(batch, before, after, i, record);
     }
     return TARE_OK;
 }
@@ -252,24 +257,23 @@ static double kept_share(const struct spo *s, const struct prompt *p)
     return fmin(fmax(rho, s->v[P_RHO_MIN].f), s->v[P_RHO_MAX].f);
 }
 
-static tare_status apply_records(void *self, int64_t step, const double *collected, const uint64_t *prompt_uid,
-                                 const double *record, int64_t n_groups, tare_error *error)
+static tare_status apply(void *self, const tare_update *update, tare_error *error)
 {
     struct spo *s = self;
+    const double *record = update->record;
     double tokens = 0, moved = 0;
-    (void)step, (void)collected;
     s->updates++;
-    for (int64_t m = 0; m < n_groups; m++) {
+    for (int64_t m = 0; m < update->n_groups; m++) {
         tokens += record[m * RECORD + TOKENS];
         moved += record[m * RECORD + MOVED];
     }
     if (tokens > 0) s->path += moved / tokens;
-    for (int64_t m = 0; m < n_groups; m++) {
+    for (int64_t m = 0; m < update->n_groups; m++) {
         const double n = record[m * RECORD + N], sum = record[m * RECORD + S];
         const double mass = s->v[P_MASS].f, value = s->v[P_VALUE].f;
-        struct prompt *p = find_slot(s, prompt_uid[m]);
+        struct prompt *p = find_slot(s, update->prompt_uid[m]);
         if (!p) {
-            const struct prompt fresh = {prompt_uid[m], mass * value, mass * (1 - value), s->path, 0};
+            const struct prompt fresh = {update->prompt_uid[m], mass * value, mass * (1 - value), s->path, 0};
             const tare_status status = add_prompt(s, fresh, &p, error);
             if (status) return status;
         }
@@ -283,8 +287,8 @@ static tare_status apply_records(void *self, int64_t step, const double *collect
         p->alpha += sum;
         p->beta += n - sum;
     }
-    s->host->metric(s->host->ctx, "prompts", (double)s->n);
-    if (s->now) s->host->metric(s->host->ctx, "movement", tokens > 0 ? moved / tokens : 0);
+    s->host->metric(s->host->ctx, "prompts", (double)s->n, TARE_METRIC_LAST);
+    if (s->v[P_DECAY].i == KL) s->host->metric(s->host->ctx, "movement", tokens > 0 ? moved / tokens : 0, TARE_METRIC_LAST);
     return TARE_OK;
 }
 
@@ -333,7 +337,7 @@ static tare_status load_into(struct spo *s, const tare_stream *in, tare_error *e
 /* A state that is refused does not change the old one. */
 static tare_status load(void *self, const tare_stream *in, tare_error *error)
 {
-    struct spo *s = self, fresh = {.host = s->host, .v = s->v, .now = s->now};
+    struct spo *s = self, fresh = {.host = s->host, .v = s->v};
     const tare_host *h = s->host;
     const tare_status status = load_into(&fresh, in, error);
     const struct spo *gone = status ? &fresh : s;
@@ -356,20 +360,6 @@ static tare_status describe(const void *self, const tare_stream *out, tare_error
     return status ? status : tare_print(out, "]}");
 }
 
-static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
-                                         .create = create,
-                                         .destroy = destroy,
-                                         .save = save,
-                                         .load = load,
-                                         .prepare_size = prepare_size,
-                                         .prepare = prepare,
-                                         .compute = compute,
-                                         .describe = describe,
-                                         .record_size = record_size,
-                                         .record = record,
-                                         .apply_records = apply_records};
-
-BUILT_IN_SINCE(1, "spo", .kind = TARE_ESTIMATOR,
-               .summary = "a forgetting Beta posterior of every prompt as its baseline; advantages normalised over the batch",
-               .source = "arXiv 2509.13232", .params = PARAMS, .n_params = P_COUNT, .needs = TARE_WANTS_LOGPROB,
-               .threading = TARE_REENTRANT)
+STATEFUL("spo", "a forgetting Beta posterior of every prompt as its baseline; advantages normalised over the batch",
+         "arXiv 2509.13232", .create = create, .destroy = destroy, .save = save, .load = load, .describe = describe,
+         .select = select_wants, .sizes = sizes, .prepare = prepare, .compute = compute, .record = record, .apply = apply)

@@ -12,10 +12,10 @@
 
 enum { P_POSITIVE, P_NEGATIVE, P_COUNT };
 static const tare_param PARAMS[P_COUNT] = {
-    [P_POSITIVE] = PARAM_FLOAT("cap_positive", "3", "largest weight 1/r of a token with a positive advantage", 1, 1e30,
-                               TARE_ABOVE_MIN | TARE_SWEEPABLE),
-    [P_NEGATIVE] = PARAM_FLOAT("cap_negative", "3", "largest weight r of a token with a negative advantage", 1, 1e30,
-                               TARE_ABOVE_MIN | TARE_SWEEPABLE),
+    [P_POSITIVE] = TARE_FLOAT_PARAM("cap_positive", "3", "largest weight 1/r of a token with a positive advantage", 1, TARE_NO_MAX,
+                                    TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
+    [P_NEGATIVE] = TARE_FLOAT_PARAM("cap_negative", "3", "largest weight r of a token with a negative advantage", 1, TARE_NO_MAX,
+                                    TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
 };
 
 static void raise_token(const struct settings *s, const tare_tokens *t, int64_t i, tare_token_loss *out)
@@ -51,5 +51,5 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     return TARE_OK;
 }
 
-OBJECTIVE("aspo", "the reciprocal ratio as the weight of tokens with a positive advantage", "arXiv 2510.06062", 0, any_values,
-          .flags = TARE_OBJECTIVE_OWN_DUAL_CLIP, .compute = compute)
+OBJECTIVE("aspo", "the reciprocal ratio as the weight of tokens with a positive advantage", ABOUT("arXiv 2510.06062"), NO_WANTS,
+          any_values, .flags = TARE_OBJECTIVE_OWN_DUAL_CLIP, .compute = compute)

@@ -9,8 +9,8 @@
 
 enum { P_LOW, P_HIGH, P_COUNT };
 static const tare_param PARAMS[P_COUNT] = {
-    [P_LOW] = PARAM_FLOAT("clip_low", "1", "epsilon below 1 of the weight; 1: no bound", 0, 1, TARE_SWEEPABLE),
-    [P_HIGH] = PARAM_FLOAT("clip_high", "4", "epsilon above 1", 0, 1e30, TARE_ABOVE_MIN | TARE_SWEEPABLE),
+    [P_LOW] = TARE_FLOAT_PARAM("clip_low", "1", "epsilon below 1 of the weight; 1: no bound", 0, 1, TARE_PARAM_SWEEPABLE),
+    [P_HIGH] = TARE_FLOAT_PARAM("clip_high", "4", "epsilon above 1", 0, TARE_NO_MAX, TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
 };
 
 static tare_status compute(const void *self, const tare_tokens *t, tare_token_loss *out, tare_error *error)
@@ -25,5 +25,5 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     return TARE_OK;
 }
 
-OBJECTIVE("cispo", "log-probabilities weighted by a clipped ratio without a gradient", "arXiv 2506.13585, equations 4 and 5", 0,
-          any_values, .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP, .compute = compute)
+OBJECTIVE("cispo", "log-probabilities weighted by a clipped ratio without a gradient", ABOUT("arXiv 2506.13585, equations 4 and 5"),
+          NO_WANTS, any_values, .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP, .compute = compute)

@@ -17,10 +17,12 @@ enum { TV, KL };
 static const char *const DIVERGENCES[] = {"tv", "kl", NULL};
 static const tare_param PARAMS[P_COUNT] = {
     [P_DIVERGENCE] =
-        PARAM_CHOICE("divergence", "tv", "tv: total variation; kl: Kullback-Leibler, from the old policy", DIVERGENCES),
-    [P_LOW] = PARAM_FLOAT("low", "0.2", "bound where the advantage is not positive", 0, 1e30, TARE_ABOVE_MIN | TARE_SWEEPABLE),
-    [P_HIGH] = PARAM_FLOAT("high", "0.2", "bound where the advantage is positive", 0, 1e30, TARE_ABOVE_MIN | TARE_SWEEPABLE),
-    [P_CAP] = PARAM_FLOAT("ratio_cap", "20", "largest weight of a token", 0, 1e30, TARE_ABOVE_MIN),
+        TARE_CHOICE_PARAM("divergence", "tv", "tv: total variation; kl: Kullback-Leibler, from the old policy", DIVERGENCES, 0),
+    [P_LOW] = TARE_FLOAT_PARAM("low", "0.2", "bound where the advantage is not positive", 0, TARE_NO_MAX,
+                               TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
+    [P_HIGH] = TARE_FLOAT_PARAM("high", "0.2", "bound where the advantage is positive", 0, TARE_NO_MAX,
+                                TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
+    [P_CAP] = TARE_FLOAT_PARAM("ratio_cap", "20", "largest weight of a token", 0, TARE_NO_MAX, TARE_PARAM_ABOVE_MIN),
 };
 
 static const double TINY = 1e-8; /* keeps the logarithms of probabilities next to 1 finite */
@@ -46,5 +48,5 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     return TARE_OK;
 }
 
-OBJECTIVE("dppo", "a trust region by the divergence of a token's probability", "arXiv 2602.04879", 0, any_values,
+OBJECTIVE("dppo", "a trust region by the divergence of a token's probability", ABOUT("arXiv 2602.04879"), NO_WANTS, any_values,
           .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP, .compute = compute)

@@ -10,7 +10,8 @@
 
 enum { P_BETA, P_COUNT };
 static const tare_param PARAMS[P_COUNT] = {
-    [P_BETA] = PARAM_FLOAT("beta", "0.05", "strength of the pull towards the old policy", 0, 1e30, TARE_SWEEPABLE),
+    [P_BETA] =
+        TARE_FLOAT_PARAM("beta", "0.05", "strength of the pull towards the old policy", 0, TARE_NO_MAX, TARE_PARAM_SWEEPABLE),
 };
 
 static tare_status compute(const void *self, const tare_tokens *t, tare_token_loss *out, tare_error *error)
@@ -25,5 +26,5 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     return TARE_OK;
 }
 
-OBJECTIVE("dro", "log-probabilities with a quadratic pull towards the old policy", "arXiv 2405.19107", 0, any_values,
+OBJECTIVE("dro", "log-probabilities with a quadratic pull towards the old policy", ABOUT("arXiv 2405.19107"), NO_WANTS, any_values,
           .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP, .compute = compute)

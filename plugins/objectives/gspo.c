@@ -13,8 +13,10 @@
 
 enum { P_LOW, P_HIGH, P_COUNT };
 static const tare_param PARAMS[P_COUNT] = {
-    [P_LOW] = PARAM_FLOAT("clip_low", "3e-4", "epsilon below 1 of the sequence's ratio", 0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
-    [P_HIGH] = PARAM_FLOAT("clip_high", "4e-4", "epsilon above 1", 0, 1e30, TARE_ABOVE_MIN | TARE_SWEEPABLE),
+    [P_LOW] = TARE_FLOAT_PARAM("clip_low", "3e-4", "epsilon below 1 of the sequence's ratio", 0, 1,
+                               TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
+    [P_HIGH] =
+        TARE_FLOAT_PARAM("clip_high", "4e-4", "epsilon above 1", 0, TARE_NO_MAX, TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
 };
 
 static double log_ratio_term(const void *ctx, const tare_tokens *t, int64_t i)
@@ -23,10 +25,10 @@ static double log_ratio_term(const void *ctx, const tare_tokens *t, int64_t i)
     return log_ratio(t, i);
 }
 
-static tare_status prepare(const void *self, const tare_tokens *t, double *prepared, tare_error *error)
+static tare_status annotate(const void *self, const tare_tokens *t, double *annotated, tare_error *error)
 {
     (void)self, (void)error;
-    sequence_means(t, log_ratio_term, NULL, prepared);
+    sequence_means(t, log_ratio_term, NULL, annotated);
     return TARE_OK;
 }
 
@@ -35,7 +37,7 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     const struct settings *s = self;
     (void)error;
     for (int64_t i = 0; i < t->n; i++) {
-        const double A = t->advantage[i], ratio = exp(t->prepared[i] + live_ratio(t, i));
+        const double A = t->advantage[i], ratio = exp(t->annotated[i] + live_ratio(t, i));
         const double bounded = fmin(fmax(ratio, 1 - s->v[P_LOW].f), 1 + s->v[P_HIGH].f);
         const int clipped = bounded * A < ratio * A;
         put_outcome(out, i, clipped ? -bounded * A : -ratio * A, clipped ? 0 : -ratio * A, clipped);
@@ -43,6 +45,6 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     return TARE_OK;
 }
 
-OBJECTIVE("gspo", "the clipped surrogate with one ratio for a whole sequence", "arXiv 2507.18071, equations 5, 7 and 14",
-          TARE_OBJECTIVE_PASS, any_values, .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP,
-          .prepare_size = one_number, .prepare = prepare, .compute = compute)
+OBJECTIVE("gspo", "the clipped surrogate with one ratio for a whole sequence", ABOUT("arXiv 2507.18071, equations 5, 7 and 14"),
+          NO_WANTS, any_values, .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP | TARE_OBJECTIVE_LOOKS_AHEAD,
+          .sizes = one_number, .annotate = annotate, .compute = compute)

@@ -14,18 +14,25 @@
 
 enum { P_SHAPING, P_CLIP, P_COUNT };
 static const tare_param PARAMS[P_COUNT] = {
-    [P_SHAPING] = PARAM_FLOAT("shaping", "0.1", "gamma of f(pi) = pi / (pi + gamma)", 0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
-    [P_CLIP] = PARAM_BOOL("on_policy_clip", "false", "clip sampled tokens by loss.clip"),
+    [P_SHAPING] =
+        TARE_FLOAT_PARAM("shaping", "0.1", "gamma of f(pi) = pi / (pi + gamma)", 0, 1, TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
+    [P_CLIP] = TARE_BOOL_PARAM("on_policy_clip", "false", "clip sampled tokens by loss.clip", 0),
+};
+
+enum { W_OFF_POLICY, W_COUNT };
+static const tare_want WANTS[W_COUNT] = {
+    [W_OFF_POLICY] = {"off_policy", TARE_AXIS_TOKEN, TARE_U8, TARE_WANT_OPTIONAL, 1},
 };
 
 static tare_status compute(const void *self, const tare_tokens *t, tare_token_loss *out, tare_error *error)
 {
     const struct settings *s = self;
     const double gamma = s->v[P_SHAPING].f;
+    const uint8_t *off_policy = TARE_COLUMN(t, W_OFF_POLICY, uint8_t);
     (void)error;
     for (int64_t i = 0; i < t->n; i++) {
         const double A = t->advantage[i], ratio = exp(log_ratio(t, i));
-        if (t->off_policy && t->off_policy[i]) {
+        if (off_policy && off_policy[i]) {
             const double pi = exp((double)t->logprob[i]), all = pi + gamma;
             put_outcome(out, i, -pi / all * A, -gamma * pi / (all * all) * A, 0);
         } else if (s->v[P_CLIP].i) {
@@ -38,5 +45,5 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     return TARE_OK;
 }
 
-OBJECTIVE("luffy", "policy shaping of off-policy traces, with an unclipped surrogate for other tokens", "arXiv 2504.14945",
-          TARE_OBJECTIVE_TRACES, any_values, .compute = compute)
+OBJECTIVE("luffy", "policy shaping of off-policy traces, with an unclipped surrogate for other tokens", ABOUT("arXiv 2504.14945"),
+          TARE_WANTS(WANTS, W_COUNT), any_values, .flags = TARE_OBJECTIVE_TREATS_OFF_POLICY, .compute = compute)

@@ -10,8 +10,8 @@
 
 enum { P_DELTA, P_COUNT };
 static const tare_param PARAMS[P_COUNT] = {
-    [P_DELTA] = PARAM_FLOAT("delta", "1e-4", "largest decrease of a sequence's mean log-probability that is accepted", 0, 1e30,
-                            TARE_SWEEPABLE),
+    [P_DELTA] = TARE_FLOAT_PARAM("delta", "1e-4", "largest decrease of a sequence's mean log-probability that is accepted", 0,
+                                 TARE_NO_MAX, TARE_PARAM_SWEEPABLE),
 };
 
 static double log_ratio_term(const void *ctx, const tare_tokens *t, int64_t i)
@@ -20,14 +20,15 @@ static double log_ratio_term(const void *ctx, const tare_tokens *t, int64_t i)
     return -detached_log_ratio(t, i);
 }
 
-static tare_status prepare(const void *self, const tare_tokens *t, double *prepared, tare_error *error)
+static tare_status annotate(const void *self, const tare_tokens *t, double *annotated, tare_error *error)
 {
     const struct settings *s = self;
     (void)error;
-    sequence_means(t, log_ratio_term, NULL, prepared);
-    for (int64_t i = 0; i < t->n; i++) prepared[i] = t->advantage[i] < 0 && prepared[i] > s->v[P_DELTA].f ? 0 : 1;
+    sequence_means(t, log_ratio_term, NULL, annotated);
+    for (int64_t i = 0; i < t->n; i++) annotated[i] = t->advantage[i] < 0 && annotated[i] > s->v[P_DELTA].f ? 0 : 1;
     return TARE_OK;
 }
 
-OBJECTIVE("opsm", "the clipped surrogate without wrong answers that the policy has moved away from", "arXiv 2512.02556",
-          TARE_OBJECTIVE_PASS, any_values, .prepare_size = one_number, .prepare = prepare, .compute = weighted_surrogate)
+OBJECTIVE("opsm", "the clipped surrogate without wrong answers that the policy has moved away from", ABOUT("arXiv 2512.02556"),
+          NO_WANTS, any_values, .flags = TARE_OBJECTIVE_LOOKS_AHEAD, .sizes = one_number, .annotate = annotate,
+          .compute = weighted_surrogate)

@@ -22,5 +22,5 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     return TARE_OK;
 }
 
-OBJECTIVE("ppo", "the clipped surrogate (clip, clip-higher, dual clip)", "arXiv 1707.06347, equation 7", 0, any_values,
-          .compute = compute)
+OBJECTIVE("ppo", "the clipped surrogate (clip, clip-higher, dual clip)", ABOUT("arXiv 1707.06347, equation 7"), NO_WANTS,
+          any_values, .compute = compute)

@@ -10,9 +10,10 @@
 
 enum { P_POS, P_NEG, P_COUNT };
 static const tare_param PARAMS[P_COUNT] = {
-    [P_POS] = PARAM_FLOAT("tau_pos", "1", "temperature of the gate where the advantage is positive", 0, 1e3,
-                          TARE_ABOVE_MIN | TARE_SWEEPABLE),
-    [P_NEG] = PARAM_FLOAT("tau_neg", "1.05", "temperature of the gate elsewhere", 0, 1e3, TARE_ABOVE_MIN | TARE_SWEEPABLE),
+    [P_POS] = TARE_FLOAT_PARAM("tau_pos", "1", "temperature of the gate where the advantage is positive", 0, 1e3,
+                               TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
+    [P_NEG] = TARE_FLOAT_PARAM("tau_neg", "1.05", "temperature of the gate elsewhere", 0, 1e3,
+                               TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
 };
 
 static tare_status compute(const void *self, const tare_tokens *t, tare_token_loss *out, tare_error *error)
@@ -27,5 +28,5 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     return TARE_OK;
 }
 
-OBJECTIVE("sapo", "a sigmoid gate of the ratio instead of the clip", "arXiv 2511.20347", 0, any_values,
+OBJECTIVE("sapo", "a sigmoid gate of the ratio instead of the clip", ABOUT("arXiv 2511.20347"), NO_WANTS, any_values,
           .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP, .compute = compute)

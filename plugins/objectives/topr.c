@@ -14,8 +14,8 @@ enum { P_LEVEL, P_COUNT };
 enum { SEQUENCE, TOKEN };
 static const char *const LEVELS[] = {"sequence", "token", NULL};
 static const tare_param PARAMS[P_COUNT] = {
-    [P_LEVEL] =
-        PARAM_CHOICE("level", "sequence", "ratio used as the weight: of the sequence (paper) or of the token (ROLL)", LEVELS),
+    [P_LEVEL] = TARE_CHOICE_PARAM("level", "sequence", "ratio used as the weight: of the sequence (paper) or of the token (ROLL)",
+                                  LEVELS, 0),
 };
 
 static double log_ratio_term(const void *ctx, const tare_tokens *t, int64_t i)
@@ -24,14 +24,14 @@ static double log_ratio_term(const void *ctx, const tare_tokens *t, int64_t i)
     return detached_log_ratio(t, i);
 }
 
-static tare_status prepare(const void *self, const tare_tokens *t, double *prepared, tare_error *error)
+static tare_status annotate(const void *self, const tare_tokens *t, double *annotated, tare_error *error)
 {
     const struct settings *s = self;
     (void)error;
-    for (int64_t q = 0; q < t->n_sequences; q++) fill_sequence(t, q, sequence_sum(t, q, log_ratio_term, NULL), prepared);
+    for (int64_t q = 0; q < t->n_rollouts; q++) fill_sequence(t, q, sequence_sum(t, q, log_ratio_term, NULL), annotated);
     for (int64_t i = 0; i < t->n; i++) {
-        const double x = s->v[P_LEVEL].i == TOKEN ? detached_log_ratio(t, i) : prepared[i];
-        prepared[i] = t->advantage[i] < 0 ? exp(fmin(x, 0)) : 1;
+        const double x = s->v[P_LEVEL].i == TOKEN ? detached_log_ratio(t, i) : annotated[i];
+        annotated[i] = t->advantage[i] < 0 ? exp(fmin(x, 0)) : 1;
     }
     return TARE_OK;
 }
@@ -40,12 +40,12 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
 {
     (void)self, (void)error;
     for (int64_t i = 0; i < t->n; i++) {
-        const double slope = -t->prepared[i] * t->advantage[i];
+        const double slope = -t->annotated[i] * t->advantage[i];
         put_outcome(out, i, slope * (double)t->logprob[i], slope, 0);
     }
     return TARE_OK;
 }
 
-OBJECTIVE("topr", "right answers unweighted, wrong ones by a truncated ratio", "arXiv 2503.14286, equation 8", TARE_OBJECTIVE_PASS,
-          any_values, .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP, .prepare_size = one_number,
-          .prepare = prepare, .compute = compute)
+OBJECTIVE("topr", "right answers unweighted, wrong ones by a truncated ratio", ABOUT("arXiv 2503.14286, equation 8"), NO_WANTS,
+          any_values, .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP | TARE_OBJECTIVE_LOOKS_AHEAD,
+          .sizes = one_number, .annotate = annotate, .compute = compute)

@@ -6,15 +6,15 @@
  * runs of blanks (collapse). Verdicts: correct; wrong; no_answer if the completion is blank (and
  * the answer is not empty).
  */
-#include "../common/built_in.h"
 #include "common/text.h"
+#include "common/verifier.h"
 
 #include <stdlib.h>
 
 static const tare_param PARAMS[] = {
-    {.key = "strip", .type = TARE_BOOL, .fallback = "true", .doc = "cut blanks and newlines at both ends of completion and answer"},
-    {.key = "ignore_case", .type = TARE_BOOL, .fallback = "false", .doc = "compare ASCII letters without their case"},
-    {.key = "collapse", .type = TARE_BOOL, .fallback = "false", .doc = "a run of blanks inside counts as one blank"},
+    TARE_BOOL_PARAM("strip", "true", "cut blanks and newlines at both ends of completion and answer", 0),
+    TARE_BOOL_PARAM("ignore_case", "false", "compare ASCII letters without their case", 0),
+    TARE_BOOL_PARAM("collapse", "false", "a run of blanks inside counts as one blank", 0),
 };
 enum { STRIP, IGNORE_CASE, COLLAPSE, N_PARAMS };
 
@@ -22,11 +22,11 @@ struct exact {
     bool strip, ignore_case, collapse;
 };
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)host;
+    const tare_value *values = setup->values;
     struct exact *x = malloc(sizeof *x);
-    if (!x) return text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!x) return tare_fail(error, TARE_E_NOMEM, "no memory");
     *x = (struct exact){.strip = values[STRIP].i, .ignore_case = values[IGNORE_CASE].i, .collapse = values[COLLAPSE].i};
     *self = x;
     return TARE_OK;
@@ -58,25 +58,14 @@ static bool same_text(const struct exact *x, tare_text a, tare_text b)
     }
 }
 
-static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
-                          tare_error *error)
+static tare_status judge(const struct exact *x, const tare_completion *a, tare_verdict *out, tare_error *error)
 {
     (void)error;
-    const struct exact *x = self;
-    for (int64_t i = 0; i < n; i++) {
-        const tare_text said = x->strip ? text_trim(answers[i]->completion) : answers[i]->completion;
-        const tare_text gold = x->strip ? text_trim(answers[i]->answer) : answers[i]->answer;
-        if (same_text(x, said, gold))
-            verdict_set(verdicts[i], TARE_CORRECT, 1, said, "equal text");
-        else if (!text_trim(said).size)
-            verdict_set(verdicts[i], TARE_NO_ANSWER, 0, text_of(""), "the completion is empty");
-        else
-            verdict_set(verdicts[i], TARE_WRONG, 0, said, "different text");
-    }
-    return TARE_OK;
+    const tare_text said = x->strip ? text_trim(a->text) : a->text, gold = x->strip ? text_trim(a->answer) : a->answer;
+    if (same_text(x, said, gold)) return verdict_set(out, TARE_VERDICT_CORRECT, 1, said, "equal text");
+    if (!text_trim(said).size) return verdict_set(out, TARE_VERDICT_NO_ANSWER, 0, text_of(""), "the completion is empty");
+    return verdict_set(out, TARE_VERDICT_WRONG, 0, said, "different text");
 }
 
-static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify};
-
-BUILT_IN("exact", .kind = TARE_VERIFIER, .summary = "the completion equals the answer, as text", .params = PARAMS,
-         .n_params = N_PARAMS, .threading = TARE_REENTRANT)
+USES(TARE_USES_ANSWER)
+VERIFIER("exact", "the completion equals the answer, as text", judge)

@@ -23,24 +23,14 @@
 enum { P_OPEN, P_CLOSE, P_ANSWER_OPEN, P_ANSWER_CLOSE, P_OPENED, P_PARTIAL, N_PARAMS };
 
 static const tare_param PARAMS[N_PARAMS] = {
-    [P_OPEN] = {.key = "open", .type = TARE_STRING, .fallback = "<think>", .doc = "tag that opens the thought"},
-    [P_CLOSE] = {.key = "close", .type = TARE_STRING, .fallback = "</think>", .doc = "tag that closes the thought"},
-    [P_ANSWER_OPEN] = {.key = "answer_open",
-                       .type = TARE_STRING,
-                       .fallback = "",
-                       .doc = "tag that must open the answer, for example <answer>; empty: any text is an answer"},
-    [P_ANSWER_CLOSE] = {.key = "answer_close",
-                        .type = TARE_STRING,
-                        .fallback = "</answer>",
-                        .doc = "tag that closes the answer, if answer_open is set"},
-    [P_OPENED] = {.key = "opened",
-                  .type = TARE_BOOL,
-                  .fallback = "false",
-                  .doc = "the chat template has begun the thought already, so that `open` may be missing"},
-    [P_PARTIAL] = {.key = "partial",
-                   .type = TARE_BOOL,
-                   .fallback = "false",
-                   .doc = "the reward is the share of the conditions that hold, not all or nothing"},
+    [P_OPEN] = TARE_STRING_PARAM("open", "<think>", "tag that opens the thought", 0),
+    [P_CLOSE] = TARE_STRING_PARAM("close", "</think>", "tag that closes the thought", 0),
+    [P_ANSWER_OPEN] = TARE_STRING_PARAM("answer_open", "",
+                                        "tag that must open the answer, for example <answer>; empty: any text is an answer", 0),
+    [P_ANSWER_CLOSE] = TARE_STRING_PARAM("answer_close", "</answer>", "tag that closes the answer, if answer_open is set", 0),
+    [P_OPENED] =
+        TARE_BOOL_PARAM("opened", "false", "the chat template has begun the thought already, so that `open` may be missing", 0),
+    [P_PARTIAL] = TARE_BOOL_PARAM("partial", "false", "the reward is the share of the conditions that hold, not all or nothing", 0),
 };
 
 struct format {
@@ -48,16 +38,16 @@ struct format {
     bool opened, partial;
 };
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)host;
+    const tare_value *values = setup->values;
     if (!*values[P_OPEN].s || !*values[P_CLOSE].s || (*values[P_ANSWER_OPEN].s && !*values[P_ANSWER_CLOSE].s))
-        return text_fail(error, TARE_E_CONFIG, "%s is empty; give the text of the tag",
+        return tare_fail(error, TARE_E_CONFIG, "%s is empty; give the text of the tag",
                          !*values[P_OPEN].s    ? "open"
                          : !*values[P_CLOSE].s ? "close"
                                                : "answer_close");
     struct format *f = malloc(sizeof *f);
-    if (!f) return text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!f) return tare_fail(error, TARE_E_NOMEM, "no memory");
     *f = (struct format){.open = values[P_OPEN].s,
                          .close = values[P_CLOSE].s,
                          .answer_open = values[P_ANSWER_OPEN].s,
@@ -87,10 +77,10 @@ static bool is_enclosed(const struct format *f, tare_text t)
            text_starts(t, end, f->answer_close, false) && text_trim(text_slice(t, begin, end)).size;
 }
 
-static tare_status verify_answer(const struct format *f, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status verify_answer(const struct format *f, const tare_completion *a, tare_verdict *v, tare_error *error)
 {
     (void)error;
-    const tare_text t = text_trim(a->completion);
+    const tare_text t = text_trim(a->text);
     const bool opens = text_starts(t, 0, f->open, false);
     const tare_text inside = opens ? text_slice(t, text_of(f->open).size, t.size) : t;
     const int64_t at = text_find(inside, f->close);
@@ -112,15 +102,10 @@ static tare_status verify_answer(const struct format *f, const tare_answer *a, t
         hold += conditions[i].holds;
         if (!conditions[i].holds && !reason) reason = conditions[i].otherwise;
     }
-    if (!t.size)
-        verdict_set(v, TARE_NO_ANSWER, 0, answer, "the completion is empty");
-    else if (hold == n)
-        verdict_set(v, TARE_CORRECT, 1, answer, "the form is as asked");
-    else if (f->partial && hold)
-        verdict_set(v, TARE_PARTIAL, (double)hold / n, answer, reason);
-    else
-        verdict_set(v, TARE_WRONG, 0, answer, reason);
-    return TARE_OK;
+    if (!t.size) return verdict_set(v, TARE_VERDICT_NO_ANSWER, 0, answer, "the completion is empty");
+    if (hold == n) return verdict_set(v, TARE_VERDICT_CORRECT, 1, answer, "the form is as asked");
+    if (f->partial && hold) return verdict_set(v, TARE_VERDICT_PARTIAL, (double)hold / n, answer, reason);
+    return verdict_set(v, TARE_VERDICT_WRONG, 0, answer, reason);
 }
 
 USES(0)

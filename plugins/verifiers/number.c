@@ -14,24 +14,19 @@
  * is one (GSM8K), and must be a single number. Verdicts: correct; wrong; no_answer (no digits at
  * all); unparsable (the number of the completion or the answer cannot be read).
  */
-#include "../common/built_in.h"
 #include "common/text.h"
+#include "common/verifier.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_FRACTION_DIGITS = 50000 }; /* products are quadratic: longer fractions are refused */
 
+static const char *const PERCENTS[] = {"drop", "hundredth", NULL};
 static const tare_param PARAMS[] = {
-    {.key = "thousands",
-     .type = TARE_BOOL,
-     .fallback = "true",
-     .doc = "a comma followed by exactly three digits separates thousands"},
-    {.key = "percent",
-     .type = TARE_CHOICE,
-     .fallback = "drop",
-     .choices = (const char *const[]){"drop", "hundredth", NULL},
-     .doc = "value of 50%: 50 (drop) or 1/2 (hundredth), in the answer and in the completion"},
+    TARE_BOOL_PARAM("thousands", "true", "a comma followed by exactly three digits separates thousands", 0),
+    TARE_CHOICE_PARAM("percent", "drop", "value of 50%: 50 (drop) or 1/2 (hundredth), in the answer and in the completion",
+                      PERCENTS, 0),
 };
 enum { THOUSANDS, PERCENT, N_PARAMS };
 enum { PERCENT_DROP, PERCENT_HUNDREDTH };
@@ -392,13 +387,14 @@ static int rational_equal(const struct rational *a, const struct rational *b)
 
 /* ---------------------------------------------------------------- the plugin */
 
-static tare_status verify_answer(const struct options *o, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status verify_answer(const struct options *o, const tare_completion *a, tare_verdict *v, tare_error *error)
 {
     struct written said = {0}, gold = {0};
     struct rational x = {0}, y = {0};
     const int64_t mark = text_find_last(a->answer, "####");
     const tare_text answer = text_trim(mark < 0 ? a->answer : text_slice(a->answer, mark + 4, a->answer.size));
     int got = 0;
+    tare_status s = TARE_OK;
     if (last_number(answer, o, &gold)) {
         /* the text must be one number: only punctuation or a unit may follow, and no digits may
          * precede */
@@ -407,30 +403,31 @@ static tare_status verify_answer(const struct options *o, const tare_answer *a, 
         got = last_number(head, o, &before) ? 0 : rational_read(&gold, o, &y);
     }
     if (got == 0) {
-        verdict_set(v, TARE_UNPARSABLE, 0, text_of(""), "the answer of the row is not a number");
-    } else if (got > 0 && !last_number(a->completion, o, &said)) {
-        verdict_set(v, TARE_NO_ANSWER, 0, text_of(""), "no number in the completion");
+        s = verdict_set(v, TARE_VERDICT_UNPARSABLE, 0, text_of(""), "the answer of the row is not a number");
+    } else if (got > 0 && !last_number(a->text, o, &said)) {
+        s = verdict_set(v, TARE_VERDICT_NO_ANSWER, 0, text_of(""), "no number in the completion");
     } else if (got > 0) {
         got = rational_read(&said, o, &x);
         const int equal = got > 0 ? rational_equal(&x, &y) : got;
         if (got == 0)
-            verdict_set(v, TARE_UNPARSABLE, 0, said.all, "the last number cannot be read (date, time, power, division by zero)");
+            s = verdict_set(v, TARE_VERDICT_UNPARSABLE, 0, said.all,
+                            "the last number cannot be read (date, time, power, division by zero)");
         else if (equal > 0)
-            verdict_set(v, TARE_CORRECT, 1, said.all, "equal numbers");
+            s = verdict_set(v, TARE_VERDICT_CORRECT, 1, said.all, "equal numbers");
         else if (equal == 0)
-            verdict_set(v, TARE_WRONG, 0, said.all, "different numbers");
+            s = verdict_set(v, TARE_VERDICT_WRONG, 0, said.all, "different numbers");
         got = equal;
     }
     rational_free(&x);
     rational_free(&y);
-    return got < 0 ? text_fail(error, TARE_E_NOMEM, "no memory to compare two numbers") : TARE_OK;
+    return got < 0 ? tare_fail(error, TARE_E_NOMEM, "no memory to compare two numbers") : s;
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)host;
+    const tare_value *values = setup->values;
     struct options *o = malloc(sizeof *o);
-    if (!o) return text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!o) return tare_fail(error, TARE_E_NOMEM, "no memory");
     *o = (struct options){.thousands = values[THOUSANDS].i, .hundredth = values[PERCENT].i == PERCENT_HUNDREDTH};
     *self = o;
     return TARE_OK;
@@ -441,18 +438,5 @@ static void destroy(void *self)
     free(self);
 }
 
-static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
-                          tare_error *error)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const tare_status s = verify_answer(self, answers[i], verdicts[i], error);
-        if (s) return s;
-    }
-    return TARE_OK;
-}
-
-static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify};
-
-BUILT_IN("number", .kind = TARE_VERIFIER,
-         .summary = "the last number of the completion equals the answer, in exact rational arithmetic", .params = PARAMS,
-         .n_params = N_PARAMS, .threading = TARE_REENTRANT)
+USES(TARE_USES_ANSWER)
+VERIFIER("number", "the last number of the completion equals the answer, in exact rational arithmetic", verify_answer)

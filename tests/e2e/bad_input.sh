@@ -49,7 +49,7 @@ status3() { # PATTERN ARGS...
 }
 mkfifo pipe && mkdir folder && printf '{"question":"a","answer":"b"}\n\0\0\n' > nul.jsonl
 { cat tiny.ini; printf '[sweep]\nrun.seed = 1, 2\nmetric = reward/mean\n'; } > grid.ini
-for verb in train plan variance 'config check' 'eval clusterer.codebook=auto' sweep; do
+for verb in train plan variance 'config check' 'eval codebook.plugin=auto' sweep; do
     file=tiny.ini
     [ "$verb" != sweep ] || file=grid.ini
     # shellcheck disable=SC2086 # a verb and its settings
@@ -124,7 +124,7 @@ refused_broken shape 'q_proj.weight.*' 'k = [x for x in names if "q_proj.weight"
 # A codebook made for another encoder.
 for i in 1 2 3 4 5 6 7 8; do printf '{"text":"row number %d of the corpus"}\n' $i; done > corpus.jsonl
 if "$TARE" cluster train hashed --clusters 2 --seed 1 --restarts 1 -o cb.safetensors < corpus.jsonl > /dev/null 2>&1; then
-    refused 'encoder' train tiny.ini $q clusterer.codebook=kmeans clusterer.encoder=hashed clusterer.kmeans.path=cb.safetensors clusterer.hashed.dim=128
+    refused 'encoder' train tiny.ini $q codebook.plugin=kmeans encoder.plugin=hashed codebook.kmeans.path=cb.safetensors encoder.hashed.dim=128
 else
     bad "tare cluster train hashed"
 fi

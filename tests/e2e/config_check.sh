@@ -23,10 +23,12 @@ check 3 'data.train = none.jsonl\|none.jsonl: ' data.train=none.jsonl
 check 3 'none.jsonl' data.eval=none.jsonl
 check 3 'model.path = nowhere does not exist' model.path=nowhere model.warm_start=
 check 3 'Hugging Face hub.*hf download Qwen/Qwen2.5-0.5B' model.path=Qwen/Qwen2.5-0.5B model.warm_start=
-check 3 'none of ' clusterer.field.field=topic
+check 3 'none of ' codebook.field.field=topic
 check 3 'chat_template = none.jinja does not exist' data.chat_template=none.jinja
 check 3 'the prompt has ' rollout.max_prompt_tokens=2
-check 3 'bv_blend' clusterer.codebook=none
+check 3 'bv_blend' codebook.plugin=none
+check 3 'clusterer.codebook is codebook.plugin' clusterer.codebook=none
+check 3 'did you mean \[encoder.hashed\]' enocder.hashed.dim=8
 check 3 'no estimator named .gspo.; gspo is an objective: objective.plugin=gspo' estimator.plugin=gspo
 check 3 'no objective named .bv_blend.; bv_blend is an estimator: estimator.plugin=bv_blend' objective.plugin=bv_blend
 check 3 "\[train\] has no key 'leaningrate'; did you mean train.lr, which is TRL's learning_rate?" train.leaningrate=1e-4
@@ -68,17 +70,17 @@ expect 1 '^bad  chosen .*did you mean grpo' "$TARE" doctor tiny.ini estimator.pl
 # Rows that a verifier cannot read are refused before the first step.
 for i in 1 2 3 4 5 6 7 8 9; do printf '{"prompt":"1+%s=","instruction_id_list":["punctuation:no_comma"],"kwargs":[{}]}\n' $i; done > follow.jsonl
 { cat follow.jsonl; echo '{"prompt":"1+2=","instruction_id_list":["keywords:frequency"],"kwargs":[{}]}'; } > unread.jsonl
-check 0 'tiny.ini: no errors' data.train=follow.jsonl data.eval= estimator.plugin=grpo clusterer.codebook=none verifier.plugins=ifeval:1,repetition:0.1
+check 0 'tiny.ini: no errors' data.train=follow.jsonl data.eval= estimator.plugin=grpo codebook.plugin=none verifier.plugins=ifeval:1,repetition:0.1
 check 3 'follow.jsonl:1: "answer" is missing or empty, and a verifier' data.train=follow.jsonl verifier.plugins=ifeval:1,exact:0.1
 check 3 'unread.jsonl:10: verifier ifeval: verify: the row.s kwargs for keywords:frequency' data.train=unread.jsonl verifier.plugins=ifeval
 check 3 'follow.jsonl:1: verifier json: verify: the row has no field' data.train=follow.jsonl 'verifier.plugins=json as shape'
-unread='data.prompt=plain data.eval= estimator.plugin=grpo clusterer.codebook=none verifier.plugins=ifeval run.dir=tries/unread train.steps=1'
+unread='data.prompt=plain data.eval= estimator.plugin=grpo codebook.plugin=none verifier.plugins=ifeval run.dir=tries/unread train.steps=1'
 expect 3 'unread.jsonl:10: verifier ifeval' "$TARE" train tiny.ini data.train=unread.jsonl $unread
 [ ! -s tries/unread/metrics.jsonl ] && ok || bad "a step was made before the rows were checked"
 expect 0 '' "$TARE" train tiny.ini data.train=follow.jsonl $unread run.dir=tries/follow
 # An external verifier declares which fields of a row it uses. Without the declaration it is assumed
 # to compare with the answer.
-answerless=$FIXTURES/answerless.so plain='data.eval= estimator.plugin=grpo clusterer.codebook=none'
+answerless=$FIXTURES/answerless.so plain='data.eval= estimator.plugin=grpo codebook.plugin=none'
 check 0 'tiny.ini: no errors' data.train=follow.jsonl $plain verifier.plugins=$answerless
 check 3 'follow.jsonl:1: "answer" is missing or empty, and a verifier' data.train=follow.jsonl verifier.plugins=$answerless verifier.answerless.compare=true
 check 3 'follow.jsonl:1: "answer" is missing or empty, and a verifier' data.train=follow.jsonl "verifier.plugins=$answerless as strict" verifier.strict.compare=true

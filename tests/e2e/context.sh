@@ -27,8 +27,8 @@ group_size = 2
 max_new_tokens = 6
 [verifier]
 plugins = exact
-[clusterer]
-codebook = none
+[codebook]
+plugin = none
 [estimator]
 plugin = grpo
 [train]

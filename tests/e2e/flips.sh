@@ -55,7 +55,7 @@ flip book.safetensors $at 64
 refused 1 'book.safetensors: is damaged' "$TARE" cluster assign book.safetensors
 refused 1 'book.safetensors: is damaged' "$TARE" cluster inspect book.safetensors
 # shellcheck disable=SC2086
-refused 1 'book.safetensors: is damaged' "$TARE" train tiny.ini $quick run.dir=clusters clusterer.codebook=kmeans clusterer.encoder=hashed clusterer.hashed.dim=16 clusterer.kmeans.path=book.safetensors
+refused 1 'book.safetensors: is damaged' "$TARE" train tiny.ini $quick run.dir=clusters codebook.plugin=kmeans encoder.plugin=hashed encoder.hashed.dim=16 codebook.kmeans.path=book.safetensors
 flip book.safetensors $at 64
 taken "$TARE" cluster assign book.safetensors
 

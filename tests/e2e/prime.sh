@@ -12,7 +12,7 @@ while read -r line; do case $line in *'"completion":"'[1-3]*) echo '{"reward":1}
 SH
 "$TARE" sft sft.ini 2> /dev/null || { bad "the model was not made"; done_; }
 KEYS="data.train=builtin:arithmetic/phase1?rows=200 data.eval= eval.before=false eval.after=false eval.every=0 train.steps=14 train.lr=1e-4 checkpoint.keep=0 log.progress=none
-    log.rollouts=true process_reward.implicit=true process_reward.lr=3e-4 process_reward.beta=1 rollout.prompts=16 process_reward.minibatch=32 estimator.plugin=prime clusterer.codebook=none"
+    log.rollouts=true process_reward.implicit=true process_reward.lr=3e-4 process_reward.beta=1 rollout.prompts=16 process_reward.minibatch=32 estimator.plugin=prime codebook.plugin=none"
 # shellcheck disable=SC2086
 run() { "$TARE" train tiny.ini $KEYS "$@" > /dev/null 2>> log.txt; }
 run run.dir=whole || { bad "the run failed: $(tail -3 log.txt)"; done_; }
@@ -102,8 +102,8 @@ grep -q 'no effect' err.txt && ok || bad "keys without effect: $(cat err.txt)"
 "$TARE" fork off@15 --run-dir on log.progress=none train.steps=16 process_reward.implicit=true estimator.plugin=prime > /dev/null 2> err.txt && ok || bad "enabled: $(cat err.txt)"
 grep -q 'process_reward.implicit: the checkpoint was written without it; the process reward model starts as base' err.txt && ok || bad "not reported: $(cat err.txt)"
 
-"$TARE" plan tiny.ini estimator.plugin=prime clusterer.codebook=none --json > plan.json 2> err.txt &&
-    "$TARE" plan tiny.ini estimator.plugin=prime clusterer.codebook=none process_reward.implicit=true --json > plan2.json 2>> err.txt || bad "no plan: $(cat err.txt)"
+"$TARE" plan tiny.ini estimator.plugin=prime codebook.plugin=none --json > plan.json 2> err.txt &&
+    "$TARE" plan tiny.ini estimator.plugin=prime codebook.plugin=none process_reward.implicit=true --json > plan2.json 2>> err.txt || bad "no plan: $(cat err.txt)"
 checked "tare plan does not count the process reward model" << 'PY'
 import json
 def find(o, key):

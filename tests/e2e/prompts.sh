@@ -6,7 +6,7 @@
 tiny_config
 "$TARE" -q sft sft.ini sft.steps=1 2> err.txt || { bad "sft: $(cat err.txt)"; done_; }
 printf '{"question":"1+1=","answer":"2"}\n{"prompt":[{"role":"user","content":"1+2="}],"answer":3}\n{"question":"2+2=","answer":"4"}\n' > rows.jsonl
-keys="model.warm_start= data.train=rows.jsonl data.eval= data.prompt=chat clusterer.codebook=prompt rollout.max_prompt_tokens=100"
+keys="model.warm_start= data.train=rows.jsonl data.eval= data.prompt=chat codebook.plugin=prompt rollout.max_prompt_tokens=100"
 show() { "$TARE" data show tiny.ini $keys "$@" > out.txt 2> err.txt; }
 show rows=2 data.system=Think. data.suffix=" now" && [ ! -s err.txt ] && ok || bad "data show: $(cat err.txt)"
 checked "wrong prompts" <<'PY'

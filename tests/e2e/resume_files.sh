@@ -10,7 +10,7 @@ easy_judge
 train() { # RUN [argument ...]
     local run=$1
     shift
-    "$TARE" train tiny.ini data.eval= eval.before=false eval.after=false train.steps=6 checkpoint.every=2 log.progress=none estimator.plugin=grpo clusterer.codebook=none \
+    "$TARE" train tiny.ini data.eval= eval.before=false eval.after=false train.steps=6 checkpoint.every=2 log.progress=none estimator.plugin=grpo codebook.plugin=none \
         run.dir="$run" "$@" > /dev/null 2> err.txt || bad "$run $*: $(cat err.txt)"
 }
 resume() { "$TARE" train "$1" --resume log.progress=none "${@:2}" > /dev/null 2> err.txt || bad "$1 --resume: $(cat err.txt)"; }

@@ -7,7 +7,7 @@
 tiny_config
 easy_judge
 "$TARE" sft sft.ini 2> /dev/null || { bad "the model was not made"; done_; exit 1; }
-KEYS="data.eval= eval.before=false eval.after=false train.steps=8 checkpoint.every=2 log.progress=none estimator.plugin=grpo clusterer.codebook=none"
+KEYS="data.eval= eval.before=false eval.after=false train.steps=8 checkpoint.every=2 log.progress=none estimator.plugin=grpo codebook.plugin=none"
 # shellcheck disable=SC2086
 train() { "$TARE" train tiny.ini $KEYS "$@" > /dev/null 2> err.txt; }
 says() { grep -q "$1" err.txt && ok || bad "missing in the output: $1: $(cat err.txt)"; }

@@ -6,7 +6,7 @@ root=${SOURCE:-$(dirname "$0")/../..}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 compiled=0
-for header in base estimator verifier clusterer objective curriculum plugin text sdk; do
+for header in base batch limits estimator verifier encoder codebook objective curriculum plugin text sdk; do
     printf '#include <tare/%s.h>\n#include <tare/%s.h>\ntypedef int not_empty;\n' $header $header > "$work/$header.c"
     cp "$work/$header.c" "$work/$header.cpp"
     for cc in gcc clang; do

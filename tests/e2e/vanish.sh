@@ -114,7 +114,7 @@ more --until 7
 warns mine.so
 more # the newest process counts
 silent
-for kind in objectives/ppo:objective.plugin curricula/shuffle:curriculum.plugin verifiers/exact:verifier.plugins clusterers/field:clusterer.codebook; do
+for kind in objectives/ppo:objective.plugin curricula/shuffle:curriculum.plugin verifiers/exact:verifier.plugins clusterers/field:codebook.plugin; do
     key=${kind#*:} kind=${kind%:*}
     name=${kind#*/}
     fresh

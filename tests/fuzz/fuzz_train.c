@@ -31,9 +31,9 @@ enum { CHANGES = 12, FILES = 12, PLUGINS = 160, OVERRIDES = 40, OVERRIDE = 500, 
 static const char CONFIG[] =
     "[run]\nname = fuzz\nseed = 1\nthreads = 2\n[model]\npath = model\n[data]\ntrain = rows.jsonl\neval = rows.jsonl\nprompt = "
     "plain\n"
-    "[rollout]\nprompts = 2\ngroup_size = 2\nmax_new_tokens = 3\n[verifier]\nplugins = exact\nworkers = 1\n[clusterer]\ncodebook = "
+    "[rollout]\nprompts = 2\ngroup_size = 2\nmax_new_tokens = 3\n[verifier]\nplugins = exact\nworkers = 1\n[codebook]\nplugin = "
     "field\n"
-    "[clusterer.field]\nfield = subject\n[estimator]\nplugin = bv_blend\n[train]\nminibatch = 4\nlr = 1e-3\n[eval]\nsamples = 1\n";
+    "[codebook.field]\nfield = subject\n[estimator]\nplugin = bv_blend\n[train]\nminibatch = 4\nlr = 1e-3\n[eval]\nsamples = 1\n";
 static const char MAKE_MODEL[] = "[run]\ndir = sft\nseed = 1\nthreads = 2\n[model]\npath = none\ninit = qwen2\nhidden_size = "
                                  "8\nlayers = 1\nheads = 2\nkv_heads = 1\n"
                                  "intermediate_size = 16\ncontext = 64\n[data]\ntrain = builtin:arithmetic/phase1?rows=8\nprompt = "
@@ -247,7 +247,7 @@ static void change_parameter(struct job *j, const struct plugin *p, struct bytes
 static void change_plugin(struct job *j, struct bytes *b)
 {
     static const char *const KEYS[][3] = {[TARE_ESTIMATOR] = {"estimator", "plugin"}, [TARE_VERIFIER] = {"verifier", "plugins"},
-                                          [TARE_ENCODER] = {"clusterer", "encoder"},  [TARE_CODEBOOK] = {"clusterer", "codebook"},
+                                          [TARE_ENCODER] = {"encoder", "plugin"},     [TARE_CODEBOOK] = {"codebook", "plugin"},
                                           [TARE_OBJECTIVE] = {"objective", "plugin"}, [TARE_CURRICULUM] = {"curriculum", "plugin"}};
     const struct plugin *p = plugins.at[byte(b) % plugins.n];
     add_override(j, KEYS[p->desc.kind][0], KEYS[p->desc.kind][1], p->desc.name);

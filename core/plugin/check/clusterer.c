@@ -21,7 +21,7 @@ static tare_status test_encode(struct check *c, struct err *e)
     float *whole, *alone;
 
     TRY(check_instance(c, &i, e));
-    const int64_t D = plugin_dim(i);
+    const int64_t D = i->sizes.dim;
     if (D < 1 || D > 1 << 20) FAIL(e, TARE_E_PLUGIN, "invalid embedding width %lld", (long long)D);
     TRY(arena_new(&c->arena, &whole, N * D, e));
     TRY(arena_new(&c->arena, &alone, D, e));
@@ -50,9 +50,9 @@ static tare_status write_answers(struct check *c, struct plugin_instance *i, str
     tare_text rows[N];
     int32_t cluster[N];
     float *numbers, distance[N];
-    const int64_t D = plugin_dim(i);
+    const int64_t D = i->sizes.dim;
     TRY(arena_new(&c->arena, &numbers, N * D + 1, e));
-    if (i->plugin->desc.kind == TARE_ENCODER) {
+    if (i->plugin->desc.kind == TARE_KIND_ENCODER) {
         TRY(plugin_encode(i, TEXTS, N, numbers, e));
         return str_add(out, (const char *)numbers, N * D * (int64_t)sizeof *numbers, e);
     }
@@ -70,7 +70,7 @@ static tare_status test_fit(struct check *c, struct err *e)
     OWNED(plugin_destroy_at) struct plugin_instance *a = NULL, *b = NULL;
     OWNED(str_free) struct str saved = {0}, again = {0}, one = {0}, two = {0};
     tare_text rows[N];
-    const bool encoder = c->plugin->desc.kind == TARE_ENCODER;
+    const bool encoder = c->plugin->desc.kind == TARE_KIND_ENCODER;
     if (!(encoder ? c->plugin->encoder->save : c->plugin->codebook->save)) return check_skip(c, e, "the plugin has no state");
     some_rows(rows);
     TRY(check_instance(c, &a, e));
@@ -148,13 +148,11 @@ static tare_status test_threads(struct check *c, struct err *e)
     pthread_t handles[THREADS];
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     OWNED(str_free) struct str want = {0};
-    tare_text rows[N];
     int started = 0;
-    if (c->plugin->desc.threading != TARE_REENTRANT) return check_skip(c, e, "an instance accepts one thread at a time");
-    some_rows(rows);
+    if (c->plugin->desc.calls != TARE_CALLS_CONCURRENT) return check_skip(c, e, "an instance accepts one thread at a time");
     memset(w, 0, sizeof w);
     TRY(check_instance(c, &i, e));
-    TRY(plugin_fit(i, c->plugin->desc.kind == TARE_ENCODER ? TEXTS : rows, N, e));
+    TRY(plugin_fit(i, TEXTS, N, e));
     TRY(write_answers(c, i, &want, e));
     check_watch(c, false); /* the watch observes the whole process */
     for (; started < THREADS; started++) {
@@ -173,9 +171,26 @@ static tare_status test_threads(struct check *c, struct err *e)
     return first;
 }
 
+/* Tests that two readings of every cluster's name are equal. */
+static tare_status test_names(const struct plugin_instance *i, struct err *e)
+{
+    OWNED(str_free) struct str one = {0}, two = {0};
+    const int64_t most = i->sizes.clusters < 1000 ? i->sizes.clusters : 1000;
+    for (int64_t k = 0; k < most; k++) {
+        str_clear(&one);
+        str_clear(&two);
+        TRY(plugin_cluster_name(i, k, &one, e));
+        TRY(plugin_cluster_name(i, k, &two, e));
+        if (one.size != two.size || (one.size && memcmp(one.data, two.data, (size_t)one.size)))
+            FAIL(e, TARE_E_PLUGIN, "cluster %lld has another name when asked again", (long long)k);
+    }
+    return TARE_OK;
+}
+
 static tare_status test_assign(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
+    OWNED(str_free) struct str before = {0}, after = {0};
     float *embedding = NULL, distance[N], again[N];
     int32_t cluster[N], one;
     tare_text rows[N];
@@ -183,9 +198,10 @@ static tare_status test_assign(struct check *c, struct err *e)
     some_rows(rows);
     TRY(check_instance(c, &i, e));
     TRY(plugin_fit(i, rows, N, e));
-    const int64_t D = plugin_dim(i);
+    const int64_t D = i->sizes.dim;
     TRY(arena_new(&c->arena, &embedding, N * D + 1, e));
     for (int64_t k = 0; k < N * D; k++) embedding[k] = (float)check_uniform(c);
+    TRY(plugin_save_raw(i, &before, e));
     TRY(plugin_assign(i, &(struct plugin_assignment){D ? embedding : NULL, rows, N, cluster, distance}, e));
     for (int n = 0; n < N; n++) {
         TRY(plugin_assign(i, &(struct plugin_assignment){D ? embedding + n * D : NULL, &rows[n], 1, &one, &again[n]}, e));
@@ -195,16 +211,20 @@ static tare_status test_assign(struct check *c, struct err *e)
             FAIL(e, TARE_E_PLUGIN, "row %d is at the distance %g when alone, but at %g among others", n, (double)again[n],
                  (double)distance[n]);
     }
+    TRY(test_names(i, e));
+    TRY(plugin_save_raw(i, &after, e));
+    if (before.size != after.size || (before.size && memcmp(before.data, after.data, (size_t)before.size)))
+        FAIL(e, TARE_E_PLUGIN, "assign or cluster_name changed the state");
     return TARE_OK;
 }
 
 const struct check_test CHECK_CLUSTERER[] = {
-    {"encode", "embeddings are finite and do not depend on the other texts, odd texts included", TARE_ENCODER, test_encode},
-    {"assign", "clusters are in range; clusters and distances do not depend on the other rows", TARE_CODEBOOK, test_assign},
-    {"fit", "fit, save and load give equal answers; damaged states are refused", TARE_ENCODER, test_fit},
-    {"fit", "fit, save and load give equal answers; damaged states are refused", TARE_CODEBOOK, test_fit},
-    {"identity", "equal parameters give equal identities", TARE_ENCODER, test_identity},
-    {"identity", "equal parameters give equal identities", TARE_CODEBOOK, test_identity},
-    {"threads", "four threads get equal answers", TARE_ENCODER, test_threads},
-    {"threads", "four threads get equal answers", TARE_CODEBOOK, test_threads},
+    {"encode", "embeddings are finite and do not depend on the other texts, odd texts included", TARE_KIND_ENCODER, test_encode},
+    {"assign", "clusters are in range and do not depend on the other rows, nor do distances; the state stays the same",
+     TARE_KIND_CODEBOOK, test_assign},
+    {"fit", "fit, save and load give equal answers; damaged states are refused", TARE_KIND_ENCODER, test_fit},
+    {"fit", "fit, save and load give equal answers; damaged states are refused", TARE_KIND_CODEBOOK, test_fit},
+    {"identity", "equal parameters give equal identities", TARE_KIND_ENCODER, test_identity},
+    {"identity", "equal parameters give equal identities", TARE_KIND_CODEBOOK, test_identity},
+    {"threads", "four threads get equal answers", TARE_KIND_ENCODER, test_threads},
     {0}};

@@ -17,10 +17,17 @@ static tare_status one_shape(struct check *c, enum trial_shape shape, bool histo
     if (!status) status = trial_batch(c, shape, GROUPS, &t.b, e);
     if (!status) status = trial_run(c, i, &t, e);
     /* refused with a message */
-    if (status == TARE_E_RANGE && shape == TRIAL_SINGLES) status = TARE_OK;
+    if (status == TARE_E_RANGE && (shape == TRIAL_SINGLES || shape == TRIAL_WIDE)) status = TARE_OK;
     if (!status && t.collected) status = trial_apply(i, &t, e);
     plugin_destroy(i);
     return status ? err_prefix(e, "%s", TRIAL_NAMES[shape]) : TARE_OK;
+}
+
+static bool has_optional(const struct plugin *p)
+{
+    for (uint32_t w = 0; w < p->desc.n_wants; w++)
+        if (p->wants[w].flags & TARE_WANT_OPTIONAL) return true;
+    return false;
 }
 
 static tare_status test_shapes(struct check *c, struct err *e)
@@ -30,10 +37,10 @@ static tare_status test_shapes(struct check *c, struct err *e)
     plugin_destroy(i);
     for (int shape = 0; shape < TRIAL_SHAPES; shape++)
         for (int history = 0; history < 2; history++) TRY(one_shape(c, (enum trial_shape)shape, history, e));
-    if (!(c->plugin->desc.needs & TARE_WANTS_LOGPROB)) return TARE_OK;
-    c->no_logprob = true;
+    if (!has_optional(c->plugin)) return TARE_OK;
+    c->no_optional = true;
     const tare_status status = one_shape(c, TRIAL_MIXED, true, e);
-    c->no_logprob = false;
+    c->no_optional = false;
     /* refused with a message */
     return status == TARE_E_CONFIG || status == TARE_E_UNSUPPORTED ? TARE_OK : status;
 }
@@ -93,6 +100,8 @@ static tare_status adds_to(struct check *c, const struct plugin_instance *i, con
     double *zero, *one;
     TRY(arena_new(&c->arena, &zero, phase.size + 1, e));
     TRY(arena_new(&c->arena, &one, phase.size + 1, e));
+    tare_column column[TARE_LIMIT_WANTS];
+    const tare_batch b = trial_show(c, i, &t->b, phase.call != i->plugin->estimator->prepare, column);
     if (phase.call)
         for (int64_t m = 0; m < t->b.n_groups; m++) {
             struct plugin_call call;
@@ -101,9 +110,9 @@ static tare_status adds_to(struct check *c, const struct plugin_instance *i, con
                 one[k] = 1;
             }
             plugin_enter(&call);
-            TRY(plugin_leave(&call, i, phase.name, t->b.step, phase.call(i->self, &t->b, m, zero, &call.error), e));
+            TRY(plugin_leave(&call, i, phase.name, t->b.step, phase.call(i->self, &b, m, zero, &call.error), e));
             plugin_enter(&call);
-            TRY(plugin_leave(&call, i, phase.name, t->b.step, phase.call(i->self, &t->b, m, one, &call.error), e));
+            TRY(plugin_leave(&call, i, phase.name, t->b.step, phase.call(i->self, &b, m, one, &call.error), e));
             for (int64_t k = 0; k < phase.size; k++)
                 if (!(fabs(one[k] - 1 - zero[k]) <= 1e-9 * (1 + fabs(zero[k]))))
                     FAIL(e, TARE_E_PLUGIN, "%s does not add to the sum: number %lld is %g from 0 and %g from 1", phase.name,
@@ -201,10 +210,86 @@ static tare_status test_order(struct check *c, struct err *e)
         is.b.n_tokens = b.b.token_begin[b.b.group_begin[m + 1]] - b.b.token_begin[b.b.group_begin[m]];
         TRY(trial_same_outputs(&was, &is, false, "groups in another order", e));
     }
-    if (a.out.refill_groups != b.out.refill_groups)
-        FAIL(e, TARE_E_PLUGIN, "groups in another order: refill_groups changed to %lld from %lld", (long long)b.out.refill_groups,
-             (long long)a.out.refill_groups);
+    if (a.out.extra_groups != b.out.extra_groups)
+        FAIL(e, TARE_E_PLUGIN, "groups in another order: extra_groups changed to %lld from %lld", (long long)b.out.extra_groups,
+             (long long)a.out.extra_groups);
     return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- context tokens */
+
+/* Copies a batch without its context tokens. */
+static tare_status remove_context(struct check *c, const tare_batch *from, tare_batch *out, struct err *e)
+{
+    int64_t *token_begin, *act_begin, *act_end, *to; /* to: [T+1] the token's new index */
+    tare_column *column;
+    const uint32_t wants = c->plugin->desc.n_wants;
+    TRY(arena_new(&c->arena, &to, from->n_tokens + 1, e));
+    TRY(arena_new(&c->arena, &token_begin, from->n_rollouts + 1, e));
+    TRY(arena_new(&c->arena, &act_begin, from->n_turns + 1, e));
+    TRY(arena_new(&c->arena, &act_end, from->n_turns + 1, e));
+    TRY(arena_new(&c->arena, &column, wants + 1, e));
+    for (int64_t t = 0; t < from->n_tokens; t++) to[t + 1] = to[t] + from->sampled[t];
+    for (int64_t i = 0; i <= from->n_rollouts; i++) token_begin[i] = to[from->token_begin[i]];
+    for (int64_t u = 0; u < from->n_turns; u++) {
+        act_begin[u] = to[from->act_begin[u]];
+        act_end[u] = to[from->act_end[u]];
+    }
+    *out = *from;
+    out->token_begin = token_begin;
+    out->act_begin = act_begin;
+    out->act_end = act_end;
+    out->n_tokens = to[from->n_tokens];
+    out->column = column;
+    uint8_t *sampled;
+    TRY(arena_new(&c->arena, &sampled, out->n_tokens + 1, e));
+    memset(sampled, 1, (size_t)out->n_tokens);
+    out->sampled = sampled;
+    for (uint32_t w = 0; w < wants; w++) {
+        char *data;
+        column[w] = from->column[w];
+        if (c->plugin->wants[w].axis != TARE_AXIS_TOKEN || !column[w].data) continue;
+        const int64_t size = column_type_size(c->plugin->wants[w].type) * column[w].width;
+        TRY(arena_new(&c->arena, &data, out->n_tokens * size + 1, e));
+        for (int64_t t = 0; t < from->n_tokens; t++)
+            if (from->sampled[t]) memcpy(data + to[t] * size, (const char *)from->column[w].data + t * size, (size_t)size);
+        column[w].data = data;
+        column[w].n = out->n_tokens;
+    }
+    return TARE_OK;
+}
+
+/* Compares the outputs of a batch with those of its copy without context tokens. */
+static tare_status same_without_context(const struct trial *with, const struct trial *without, struct err *e)
+{
+    struct trial a = *with, b = *without;
+    a.out.token_advantage = b.out.token_advantage = NULL;
+    TRY(trial_same_outputs(&a, &b, true, "without its context tokens", e));
+    if (!with->out.token_advantage) return TARE_OK;
+    for (int64_t t = 0, k = 0; t < with->b.n_tokens; t++) {
+        if (!with->b.sampled[t]) continue;
+        const float was = with->out.token_advantage[t], is = without->out.token_advantage[k++];
+        if (memcmp(&was, &is, sizeof was))
+            FAIL(e, TARE_E_PLUGIN, "without its context tokens: the advantage of token %lld is %.9g instead of %.9g", (long long)t,
+                 (double)is, (double)was);
+    }
+    return TARE_OK;
+}
+
+/* Tests that context tokens, whatever their columns contain, do not move a result. */
+static tare_status test_context(struct check *c, struct err *e)
+{
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
+    struct trial with = {0}, absurd = {0}, without = {0};
+    TRY(trial_instance(c, &i, e));
+    TRY(trial_batch(c, TRIAL_TURNS, GROUPS, &with.b, e));
+    TRY(trial_absurd(c, &with.b, &absurd.b, e));
+    TRY(remove_context(c, &with.b, &without.b, e));
+    TRY(trial_run(c, i, &with, e));
+    TRY(trial_run(c, i, &absurd, e));
+    TRY(trial_same(&with, &absurd, "absurd columns of the context tokens", e));
+    TRY(trial_run(c, i, &without, e));
+    return same_without_context(&with, &without, e);
 }
 
 /* ---------------------------------------------------------------- state */
@@ -240,12 +325,14 @@ static tare_status test_compute_cost(struct check *c, struct err *e)
     TRY(trial_instance(c, &i, e));
     TRY(trial_batch(c, TRIAL_MIXED, 16, &t.b, e));
     TRY(trial_run(c, i, &t, e));
+    tare_column column[TARE_LIMIT_WANTS];
+    const tare_batch b = trial_show(c, i, &t.b, false, column);
     check_watch(c, false);
     for (int round = 0; round < ROUNDS; round++) {
         struct plugin_call call;
         const double start = clock_seconds();
         plugin_enter(&call);
-        TRY(plugin_leave(&call, i, "compute", 3, i->plugin->estimator->compute(i->self, &t.b, t.prepared, &t.out, &call.error), e));
+        TRY(plugin_leave(&call, i, "compute", 3, i->plugin->estimator->compute(i->self, &b, t.prepared, &t.out, &call.error), e));
         best = fmin(best, clock_seconds() - start);
     }
     check_watch(c, true);
@@ -253,14 +340,16 @@ static tare_status test_compute_cost(struct check *c, struct err *e)
 }
 
 const struct check_test CHECK_ESTIMATOR[] = {
-    {"shapes", "outputs are complete, finite and inside their buffers for mixed, equal, single, unclustered and no groups",
-     TARE_ESTIMATOR, test_shapes},
-    {"extremes", "outputs are finite with every parameter at its ends", TARE_ESTIMATOR, test_extremes},
-    {"phases", "prepare, compute, collect and record do not change the state, and repeat their results", TARE_ESTIMATOR,
+    {"shapes",
+     "outputs are complete, finite and inside their buffers for mixed, equal, single, unclustered and no groups, wide rewards and several turns",
+     TARE_KIND_ESTIMATOR, test_shapes},
+    {"extremes", "outputs are finite with every parameter at its ends", TARE_KIND_ESTIMATOR, test_extremes},
+    {"phases", "prepare, compute, collect and record do not change the state, and repeat their results", TARE_KIND_ESTIMATOR,
      test_phases},
-    {"sums", "prepare and collect add to the sum", TARE_ESTIMATOR, test_sums},
-    {"ranks", "1, 2 and 4 ranks give identical bits", TARE_ESTIMATOR, test_ranks},
-    {"order", "the order of groups does not matter", TARE_ESTIMATOR, test_order},
-    {"state", "save and load continue as without a break; damaged states are refused", TARE_ESTIMATOR, test_state},
-    {"cost", "time of compute", TARE_ESTIMATOR, test_compute_cost},
+    {"sums", "prepare and collect add to the sum", TARE_KIND_ESTIMATOR, test_sums},
+    {"ranks", "1, 2 and 4 ranks give identical bits", TARE_KIND_ESTIMATOR, test_ranks},
+    {"order", "the order of groups does not matter", TARE_KIND_ESTIMATOR, test_order},
+    {"context", "context tokens do not move the results, whatever their columns contain", TARE_KIND_ESTIMATOR, test_context},
+    {"state", "save and load continue as without a break; damaged states are refused", TARE_KIND_ESTIMATOR, test_state},
+    {"cost", "time of compute", TARE_KIND_ESTIMATOR, test_compute_cost},
     {0}};

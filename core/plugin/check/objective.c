@@ -16,7 +16,9 @@ static tare_status test_shapes(struct check *c, struct err *e)
             tare_status status = history ? tokens_instance(c, &i, e) : check_instance(c, &i, e);
             if (!status) status = tokens_batch(c, (enum tokens_shape)shape, &x, e);
             if (!status) status = tokens_run(c, i, &x, 0, e);
-            if (!status) status = tokens_apply(i, &x, e);
+            if (!status) status = tokens_apply(c, i, &x, e);
+            if (!status) status = tokens_apply(c, i, NULL, e); /* a step without groups */
+            if (!status) status = tokens_run(c, i, &x, 0, e);
             plugin_destroy(i);
             if (status) return err_prefix(e, "%s", TOKENS_NAMES[shape]);
         }
@@ -52,11 +54,11 @@ static tare_status check_slopes(struct check *c, const struct plugin_instance *i
                                 struct err *e)
 {
     static const char *const NAMES[] = {"logprob", "entropy", "KL"};
-    const float *const columns[] = {x->t.logprob, x->t.entropy, x->t.kl};
+    const float *const columns[] = {x->t.logprob, x->t.entropy, x->kl};
     const double *const derivatives[] = {x->out.dlogprob, x->out.dentropy, x->out.dkl};
     struct tokens_trial side[2] = {*x, *x};
     for (int s = 0; s < 2; s++) {
-        const float **const column[] = {&side[s].t.logprob, &side[s].t.entropy, &side[s].t.kl};
+        const float **const column[] = {&side[s].t.logprob, &side[s].t.entropy, &side[s].kl};
         TRY(move_column(c, columns[which], x->t.n, s ? H : -H, column[which], e));
         TRY(tokens_compute(c, i, &side[s], 0, e));
     }
@@ -80,7 +82,7 @@ static tare_status test_gradient(struct check *c, struct err *e)
         struct tokens_trial x;
         TRY(tokens_batch(c, round % 2 ? TOKENS_ON_POLICY : TOKENS_MIXED, &x, e));
         TRY(tokens_run(c, i, &x, 0, e));
-        for (int which = 0; which < (x.t.kl ? 3 : 2); which++) TRY(check_slopes(c, i, &x, which, e));
+        for (int which = 0; which < (x.out.dkl ? 3 : 2); which++) TRY(check_slopes(c, i, &x, which, e));
     }
     return TARE_OK;
 }
@@ -119,11 +121,7 @@ static tare_status test_blocks(struct check *c, struct err *e)
     for (int64_t block = 1; block <= 7; block += 3) {
         struct tokens_trial cut = whole;
         TRY(tokens_run(c, i, &cut, block, e));
-        TRY(tokens_same(&whole, &cut, "in smaller blocks", e));
-        for (int64_t k = 0; k < whole.collect_size; k++)
-            if (!(fabs(whole.collected[k] - cut.collected[k]) <= 1e-9 * (1 + fabs(whole.collected[k]))))
-                FAIL(e, TARE_E_PLUGIN, "number %lld collected over smaller blocks is %g instead of %g", (long long)k,
-                     cut.collected[k], whole.collected[k]);
+        TRY(tokens_same(i, &whole, &cut, "in smaller blocks", e));
     }
     return TARE_OK;
 }
@@ -140,36 +138,30 @@ static tare_status test_phases(struct check *c, struct err *e)
     TRY(tokens_run(c, i, &a, 0, e));
     TRY(plugin_save(i, &after, e));
     if (before.size != after.size || memcmp(before.data, after.data, (size_t)before.size))
-        FAIL(e, TARE_E_PLUGIN, "prepare, compute or collect changed the state; only apply may");
+        FAIL(e, TARE_E_PLUGIN, "annotate, compute or collect changed the state; only apply may");
     TRY(tokens_run(c, i, &b, 0, e));
-    TRY(tokens_same(&a, &b, "again on the same minibatch", e));
-    for (int64_t k = 0; k < a.collect_size; k++)
-        if (a.collected[k] != b.collected[k]) FAIL(e, TARE_E_PLUGIN, "collect gives another number when it is called again");
-    return TARE_OK;
+    return tokens_same(i, &a, &b, "again on the same minibatch", e);
 }
 
 static tare_status test_sums(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct tokens_trial x;
-    struct plugin_call call;
-    double *one;
+    double *zero, *one;
     if (!c->plugin->objective->collect) return check_skip(c, e, "the plugin collects nothing");
     TRY(tokens_instance(c, &i, e));
     TRY(tokens_batch(c, TOKENS_MIXED, &x, e));
     TRY(tokens_run(c, i, &x, 0, e));
-    TRY(arena_new(&c->arena, &one, x.collect_size + 1, e));
-    for (int64_t k = 0; k < x.collect_size; k++) one[k] = 1;
-    tare_tokens t = x.t;
-    t.prepared = x.prepared;
-    t.n_sequences = t.n_groups = 0;
-    t.sequence_begin = t.group_begin = NULL;
-    plugin_enter(&call);
-    TRY(plugin_leave(&call, i, "collect", t.step, c->plugin->objective->collect(i->self, &t, &x.out, one, &call.error), e));
-    for (int64_t k = 0; k < x.collect_size; k++)
-        if (!(fabs(one[k] - 1 - x.collected[k]) <= 1e-9 * (1 + fabs(x.collected[k]))))
-            FAIL(e, TARE_E_PLUGIN, "collect does not add to the sum: number %lld is %g from 0 and %g from 1", (long long)k,
-                 x.collected[k], one[k]);
+    const int64_t n = i->sizes.collect;
+    TRY(arena_new(&c->arena, &zero, n + 1, e));
+    TRY(arena_new(&c->arena, &one, n + 1, e));
+    for (int64_t k = 0; k < n; k++) one[k] = 1;
+    TRY(tokens_collect(c, i, &x, 0, zero, e));
+    TRY(tokens_collect(c, i, &x, 0, one, e));
+    for (int64_t k = 0; k < n; k++)
+        if (!(fabs(one[k] - 1 - zero[k]) <= 1e-9 * (1 + fabs(zero[k]))))
+            FAIL(e, TARE_E_PLUGIN, "collect does not add to the sum: number %lld is %g from 0 and %g from 1", (long long)k, zero[k],
+                 one[k]);
     return TARE_OK;
 }
 
@@ -188,7 +180,7 @@ static tare_status step_with(struct check *c, const tare_value *values, const ch
         struct tokens_trial x;
         status = tokens_batch(c, step ? TOKENS_EQUAL : TOKENS_MIXED, &x, e);
         if (!status) status = tokens_run(c, i, &x, 0, e);
-        if (!status) status = tokens_apply(i, &x, e);
+        if (!status) status = tokens_apply(c, i, &x, e);
     }
     plugin_destroy(i);
     const bool said_by_plugin = status && !strncmp(e->message, "objective ", 10) && !strstr(e->message, "and no message");
@@ -208,9 +200,9 @@ static tare_status compare_pair(struct check *c, struct plugin_instance *a, stru
         q = p;
         TRY(tokens_run(c, a, &p, 0, e));
         TRY(tokens_run(c, b, &q, 0, e));
-        TRY(tokens_same(&p, &q, "after save and load", e));
-        TRY(tokens_apply(a, &p, e));
-        TRY(tokens_apply(b, &q, e));
+        TRY(tokens_same(a, &p, &q, "after save and load", e));
+        TRY(tokens_apply(c, a, &p, e));
+        TRY(tokens_apply(c, b, &q, e));
     }
     return TARE_OK;
 }
@@ -230,8 +222,8 @@ static tare_status test_token_cost(struct check *c, struct err *e)
     TRY(tokens_instance(c, &i, e));
     TRY(tokens_batch(c, TOKENS_MIXED, &x, e));
     TRY(tokens_run(c, i, &x, 0, e));
-    tare_tokens t = x.t;
-    t.prepared = x.prepared;
+    tare_tokens t;
+    TRY(tokens_view(c, i, &x, (struct tokens_range){0, x.t.n}, false, &t, e));
     check_watch(c, false);
     for (int round = 0; round < 2000; round++) {
         const double start = clock_seconds();
@@ -246,13 +238,13 @@ static tare_status test_token_cost(struct check *c, struct err *e)
 const struct check_test CHECK_OBJECTIVE[] = {
     {"shapes",
      "outputs are complete, finite and inside their buffers for mixed and on-policy tokens, zero advantages and one token",
-     TARE_OBJECTIVE, test_shapes},
-    {"gradient", "the derivatives match finite differences of the values", TARE_OBJECTIVE, test_gradient},
-    {"direction", "on-policy, advantages move the policy in the right direction", TARE_OBJECTIVE, test_direction},
-    {"blocks", "blocks of 1, 4 and 7 tokens give identical bits", TARE_OBJECTIVE, test_blocks},
-    {"extremes", "outputs are finite with every parameter at its ends", TARE_OBJECTIVE, test_extremes},
-    {"phases", "prepare, compute and collect do not change the state, and repeat their results", TARE_OBJECTIVE, test_phases},
-    {"sums", "collect adds to the sum", TARE_OBJECTIVE, test_sums},
-    {"state", "save and load continue as without a break; damaged states are refused", TARE_OBJECTIVE, test_state},
-    {"cost", "time of compute", TARE_OBJECTIVE, test_token_cost},
+     TARE_KIND_OBJECTIVE, test_shapes},
+    {"gradient", "the derivatives match finite differences of the values", TARE_KIND_OBJECTIVE, test_gradient},
+    {"direction", "on-policy, advantages move the policy in the right direction", TARE_KIND_OBJECTIVE, test_direction},
+    {"blocks", "blocks of 1, 4 and 7 tokens give identical bits", TARE_KIND_OBJECTIVE, test_blocks},
+    {"extremes", "outputs are finite with every parameter at its ends", TARE_KIND_OBJECTIVE, test_extremes},
+    {"phases", "annotate, compute and collect do not change the state, and repeat their results", TARE_KIND_OBJECTIVE, test_phases},
+    {"sums", "collect adds to the sum", TARE_KIND_OBJECTIVE, test_sums},
+    {"state", "save and load continue as without a break; damaged states are refused", TARE_KIND_OBJECTIVE, test_state},
+    {"cost", "time of compute", TARE_KIND_OBJECTIVE, test_token_cost},
     {0}};

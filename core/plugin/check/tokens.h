@@ -7,10 +7,16 @@
 
 /* A minibatch with all of its columns, and the outputs of one step on it. */
 struct tokens_trial {
-    tare_tokens t; /* as prepare sees it, apart from the optional columns */
-    int64_t prepare_size, collect_size;
-    double *prepared, *collected;
+    tare_tokens t; /* the whole minibatch, without wanted columns */
+    const float *sampled, *ref, *kl;
+    const uint8_t *off_policy;
+    const int32_t *turn;
+    double *annotated, *collected;
     tare_token_loss out;
+};
+
+struct tokens_range {
+    int64_t first, n;
 };
 
 /* MIXED: advantages and ratios of all sorts. ON_POLICY: the current weights sampled the tokens.
@@ -19,16 +25,24 @@ enum tokens_shape { TOKENS_MIXED, TOKENS_ON_POLICY, TOKENS_EQUAL, TOKENS_ONE, TO
 extern const char *const TOKENS_NAMES[TOKENS_SHAPES];
 tare_status tokens_batch(struct check *c, enum tokens_shape shape, struct tokens_trial *out, struct err *e);
 
-/* Runs prepare, compute (in blocks of that many tokens; 0: one block) and collect, and checks the
+/* Runs annotate, compute (in blocks of that many tokens; 0: one block) and collect, and checks the
  * outputs. */
 tare_status tokens_run(struct check *c, const struct plugin_instance *i, struct tokens_trial *x, int64_t block, struct err *e);
-/* Runs compute alone, on changed columns, with the numbers that prepare gave before. */
+/* Runs compute and collect, on changed columns, with the numbers that annotate gave before. */
 tare_status tokens_compute(struct check *c, const struct plugin_instance *i, struct tokens_trial *x, int64_t block, struct err *e);
-tare_status tokens_apply(const struct plugin_instance *i, const struct tokens_trial *x, struct err *e);
+/* Makes the plugin's view of the tokens first, ... first + n - 1. before: in annotate. */
+tare_status tokens_view(struct check *c, const struct plugin_instance *i, const struct tokens_trial *x, struct tokens_range r,
+                        bool before, tare_tokens *out, struct err *e);
+/* Adds what collect gives for a rollout to sum. */
+tare_status tokens_collect(struct check *c, const struct plugin_instance *i, const struct tokens_trial *x, int64_t rollout,
+                           double *sum, struct err *e);
+/* x NULL: a step without groups. */
+tare_status tokens_apply(struct check *c, const struct plugin_instance *i, const struct tokens_trial *x, struct err *e);
 /* Makes an instance with a history of some steps. */
 tare_status tokens_instance(struct check *c, struct plugin_instance **out, struct err *e);
 
 /* Compares values, derivatives, marks and sums bit for bit. */
-tare_status tokens_same(const struct tokens_trial *a, const struct tokens_trial *b, const char *what, struct err *e);
+tare_status tokens_same(const struct plugin_instance *i, const struct tokens_trial *a, const struct tokens_trial *b,
+                        const char *what, struct err *e);
 
 #endif

@@ -8,8 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { TEXTS = 60, CAPACITY = 256, BATCH = 8, GUARD = 32 };
-static const char GUARD_BYTE = '\x5a';
+enum { TEXTS = 60, CAPACITY = 256, BATCH = 8, GUARD = 64, GUARD_BYTE = 0x5a };
 static const char ROW[] = "{\"id\":\"row-1\",\"question\":\"What is 6 times 7?\",\"answer\":\"42\",\"extra\":{\"unit\":\"none\"}}";
 
 struct outcome {
@@ -19,74 +18,118 @@ struct outcome {
     char extracted[CAPACITY];
 };
 
-static tare_answer answer_of(tare_text completion, tare_text answer)
+static tare_completion completion_of(tare_text text, tare_text answer)
 {
-    return (tare_answer){.struct_size = sizeof(tare_answer),
-                         .prompt = {"What is 6 times 7?", 18},
-                         .completion = completion,
-                         .answer = answer,
-                         .row = {ROW, sizeof ROW - 1},
-                         .prompt_uid = 7,
-                         .n_tokens = completion.size / 4 + 1};
+    return (tare_completion){.struct_size = sizeof(tare_completion),
+                             .prompt = {"What is 6 times 7?", 18},
+                             .text = text,
+                             .answer = answer,
+                             .row = {ROW, sizeof ROW - 1},
+                             .prompt_uid = 7,
+                             .n_turns = 1,
+                             .n_tokens = text.size / 4 + 1,
+                             .finish = TARE_FINISH_STOP};
 }
 
-/* Verdicts, each with a buffer of `capacity` bytes between guards. */
-struct verdict_buffers {
-    char bytes[BATCH][CAPACITY + 2 * GUARD];
-    tare_verdict verdict[BATCH], *verdicts[BATCH];
-    int64_t capacity;
+/* What a plugin writes to a stream: the first bytes. */
+struct sink {
+    char bytes[CAPACITY];
+    int64_t size;
+    tare_status status; /* given for every write */
 };
 
-static void make_buffers(struct verdict_buffers *r, int64_t n, int64_t capacity)
+static tare_status write_sink(void *ctx, const void *data, int64_t size)
 {
-    memset(r->bytes, GUARD_BYTE, sizeof r->bytes);
-    r->capacity = capacity;
+    struct sink *s = ctx;
+    const int64_t left = CAPACITY - s->size;
+    if (s->status) return s->status;
+    if (size < 0 || (size && !data)) return TARE_E_INVALID;
+    if (size && left) memcpy(s->bytes + s->size, data, (size_t)(size < left ? size : left));
+    s->size += size < left ? size : left;
+    return TARE_OK;
+}
+
+/* Verdicts of a newer host: the struct is larger than this build's, and a plugin writes nothing
+ * behind the members that it knows. */
+struct buffer {
+    tare_verdict verdict;
+    unsigned char newer[GUARD];
+    struct sink extracted, note;
+    tare_stream extracted_stream, note_stream;
+    tare_segment segment[TARE_LIMIT_SEGMENTS];
+};
+struct verdict_buffers {
+    struct buffer of[BATCH];
+    tare_verdict *verdicts[BATCH];
+};
+
+static void make_buffers(struct verdict_buffers *r, int64_t n, bool wanted, tare_status status)
+{
     for (int64_t k = 0; k < n; k++) {
-        r->verdict[k] = (tare_verdict){.struct_size = sizeof *r->verdict, .extracted = r->bytes[k] + GUARD, .capacity = capacity};
-        r->verdicts[k] = &r->verdict[k];
+        struct buffer *b = &r->of[k];
+        memset(b->newer, GUARD_BYTE, sizeof b->newer);
+        b->extracted.size = b->note.size = 0;
+        b->extracted.status = b->note.status = status;
+        b->extracted_stream = (tare_stream){.struct_size = sizeof(tare_stream), .ctx = &b->extracted, .write = write_sink};
+        b->note_stream = (tare_stream){.struct_size = sizeof(tare_stream), .ctx = &b->note, .write = write_sink};
+        b->verdict = (tare_verdict){.struct_size = offsetof(struct buffer, newer) + GUARD,
+                                    .extracted = wanted ? &b->extracted_stream : NULL,
+                                    .note = wanted ? &b->note_stream : NULL,
+                                    .segment = wanted ? b->segment : NULL,
+                                    .segment_capacity = wanted ? TARE_LIMIT_SEGMENTS : 0};
+        r->verdicts[k] = &b->verdict;
     }
 }
 
-static tare_status take_verdict(const struct verdict_buffers *r, int64_t k, tare_text completion, struct outcome *out,
-                                struct err *e)
+static tare_status take_verdict(const struct verdict_buffers *r, int64_t k, struct outcome *out, struct err *e)
 {
+    const struct buffer *b = &r->of[k];
     for (int64_t g = 0; g < GUARD; g++)
-        if (r->bytes[k][g] != GUARD_BYTE || r->bytes[k][GUARD + r->capacity + g] != GUARD_BYTE)
-            FAIL(e, TARE_E_PLUGIN, "it wrote outside of the %lld bytes of `extracted`", (long long)r->capacity);
-    out->code = r->verdict[k].code;
-    out->reward = r->verdict[k].reward;
-    out->size = r->verdict[k].size;
-    memcpy(out->extracted, r->bytes[k] + GUARD, (size_t)out->size);
-    if (str_utf8_error(out->extracted, out->size) && !str_utf8_error(completion.data, completion.size))
-        FAIL(e, TARE_E_PLUGIN, "the text extracted from a valid text into %lld bytes is not valid UTF-8", (long long)r->capacity);
+        if (b->newer[g] != GUARD_BYTE) FAIL(e, TARE_E_PLUGIN, "it wrote behind the members of tare_verdict that its build knows");
+    out->code = b->verdict.code;
+    out->reward = b->verdict.reward;
+    out->size = b->extracted.size;
+    memcpy(out->extracted, b->extracted.bytes, (size_t)out->size);
     return TARE_OK;
 }
 
-/* Runs n answers in one call. */
-static tare_status verify_all(struct plugin_instance *i, const tare_answer *answers, int64_t n, int64_t capacity,
-                              struct outcome *out, struct err *e)
+/* Verifies n completions in one call. wanted: the host wants the texts and segments. */
+static tare_status verify_as(struct plugin_instance *i, const tare_completion *completions, int64_t n, bool wanted,
+                             struct outcome *out, struct err *e)
 {
     struct verdict_buffers r;
-    const tare_answer *a[BATCH] = {NULL};
-    make_buffers(&r, n, capacity);
-    for (int64_t k = 0; k < n; k++) a[k] = &answers[k];
+    const tare_completion *a[BATCH] = {NULL};
+    make_buffers(&r, n, wanted, TARE_OK);
+    for (int64_t k = 0; k < n; k++) a[k] = &completions[k];
     TRY(plugin_verify(i, a, r.verdicts, n, e));
-    for (int64_t k = 0; k < n; k++) TRY(take_verdict(&r, k, answers[k].completion, &out[k], e));
+    for (int64_t k = 0; k < n; k++) TRY(take_verdict(&r, k, &out[k], e));
     return TARE_OK;
+}
+
+static tare_status verify_all(struct plugin_instance *i, const tare_completion *completions, int64_t n, struct outcome *out,
+                              struct err *e)
+{
+    return verify_as(i, completions, n, true, out, e);
 }
 
 static tare_status run_verify(struct plugin_instance *i, tare_text completion, tare_text answer, int64_t deadline,
                               struct outcome *out, struct err *e)
 {
-    tare_answer a = answer_of(completion, answer);
+    tare_completion a = completion_of(completion, answer);
     a.deadline_ns = deadline;
-    return verify_all(i, &a, 1, CAPACITY, out, e);
+    return verify_all(i, &a, 1, out, e);
 }
 
 static bool same_verdict(const struct outcome *a, const struct outcome *b)
 {
     return a->code == b->code && a->reward == b->reward && a->size == b->size &&
            !memcmp(a->extracted, b->extracted, (size_t)a->size);
+}
+
+/* True if verdicts on one completion can be compared. */
+static bool repeats(const struct plugin *p)
+{
+    return p->verifier->flags & TARE_VERIFIER_REPEATS;
 }
 
 static const char *const SEEDS[] = {"The answer is 42.",
@@ -131,9 +174,11 @@ static tare_status odd_texts(struct check *c, struct err *e)
         const tare_text completion = a_text(c, n % TEXTS, &text), gold = a_text(c, (int)check_below(c, 20), &answer);
         TRY(run_verify(i, completion, gold, 0, &first, e));
         TRY(run_verify(i, completion, gold, 0, &second, e));
-        if (!same_verdict(&first, &second))
-            FAIL(e, TARE_E_PLUGIN, "the same text got two verdicts: code %d and %d, reward %g and %g", first.code, second.code,
-                 first.reward, second.reward);
+        if (repeats(c->plugin) && !same_verdict(&first, &second))
+            FAIL(
+                e, TARE_E_PLUGIN,
+                "the same text got two verdicts: code %d and %d, reward %g and %g; leave TARE_VERIFIER_REPEATS out if they may differ",
+                first.code, second.code, first.reward, second.reward);
     }
     return TARE_OK;
 }
@@ -153,26 +198,26 @@ static tare_status test_batches(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     OWNED(texts_free) struct texts text = {0};
-    tare_answer a[BATCH];
+    tare_completion a[BATCH];
     struct outcome alone[BATCH], together[BATCH];
     TRY(check_instance(c, &i, e));
     for (int round = 0; round < 30; round++) {
         for (int k = 0; k < BATCH; k++)
-            a[k] = answer_of(a_text(c, (int)check_below(c, TEXTS), &text.of[k]),
-                             check_below(c, 3) ? (tare_text){"42", 2} : (tare_text){"A", 1});
+            a[k] = completion_of(a_text(c, (int)check_below(c, TEXTS), &text.of[k]),
+                                 check_below(c, 3) ? (tare_text){"42", 2} : (tare_text){"A", 1});
         const int64_t n = 2 + (int64_t)check_below(c, BATCH - 1);
-        for (int64_t k = 0; k < n; k++) TRY(verify_all(i, &a[k], 1, CAPACITY, &alone[k], e));
-        TRY(verify_all(i, a, n, CAPACITY, together, e));
+        for (int64_t k = 0; k < n; k++) TRY(verify_all(i, &a[k], 1, &alone[k], e));
+        TRY(verify_all(i, a, n, together, e));
         for (int64_t k = 0; k < n; k++)
-            if (!same_verdict(&alone[k], &together[k]))
-                FAIL(e, TARE_E_PLUGIN, "answer %lld of %lld in a call got code %d, reward %g, but alone code %d, reward %g",
+            if (repeats(c->plugin) && !same_verdict(&alone[k], &together[k]))
+                FAIL(e, TARE_E_PLUGIN, "completion %lld of %lld in a call got code %d, reward %g, but alone code %d, reward %g",
                      (long long)k + 1, (long long)n, together[k].code, together[k].reward, alone[k].code, alone[k].reward);
     }
-    TRY(verify_all(i, a, 0, CAPACITY, together, e)); /* none */
+    TRY(verify_all(i, a, 0, together, e)); /* none */
     return TARE_OK;
 }
 
-/* Submitted answers, of which `open` have no verdict yet. */
+/* Submitted completions, of which `open` have no verdict yet. */
 struct open_tickets {
     struct plugin_instance *i;
     struct verdict_buffers buffers;
@@ -180,7 +225,7 @@ struct open_tickets {
     struct str text[BATCH], gold[BATCH];
     struct outcome want[BATCH];
     int64_t number[BATCH], open;
-    bool closed[BATCH];
+    bool closed[BATCH], done[BATCH]; /* done: not taken yet */
 };
 
 static tare_status copy_text(struct str *to, tare_text from, tare_text *out, struct err *e)
@@ -193,72 +238,76 @@ static tare_status copy_text(struct str *to, tare_text from, tare_text *out, str
 
 /* Texts of the host, valid for the plugin during the call only. They are overwritten afterwards and
  * not freed, so that a plugin that keeps a view gives a wrong verdict every time. */
-static tare_status submit_answer(struct open_tickets *o, int64_t k, const tare_answer *of, struct err *e)
+static tare_status submit_completion(struct open_tickets *o, int64_t k, const tare_completion *of, struct err *e)
 {
     struct str *text = &o->text[k], *gold = &o->gold[k];
-    tare_answer a = *of;
+    tare_completion a = *of;
     tare_text submitted;
-    TRY(copy_text(text, of->completion, &a.completion, e));
+    TRY(copy_text(text, of->text, &a.text, e));
     TRY(copy_text(gold, of->answer, &a.answer, e));
-    TRY(copy_text(&o->completion[k], of->completion, &submitted, e));
+    TRY(copy_text(&o->completion[k], of->text, &submitted, e));
     const tare_status status = plugin_submit(o->i, &a, o->number[k], e);
     if (text->size) memset(text->data, 'x', (size_t)text->size);
     if (gold->size) memset(gold->data, 'y', (size_t)gold->size);
     return status;
 }
 
-/* Polls some of the open tickets once. */
-static tare_status poll_some(struct check *c, struct open_tickets *o, int64_t wait_ns, struct err *e)
+static tare_status take_ticket(struct check *c, struct open_tickets *o, int64_t k, struct err *e)
 {
-    int64_t number[BATCH], bytes[BATCH], at[BATCH], n = 0;
-    tare_verdict *verdict[BATCH];
-    uint8_t done[BATCH];
-    for (int64_t k = 0; k < BATCH; k++) {
-        if (o->closed[k] || (n && !check_below(c, 3))) continue;
-        at[n] = k;
-        number[n] = o->number[k];
-        bytes[n] = o->completion[k].size;
-        verdict[n++] = &o->buffers.verdict[k];
-    }
-    const tare_waiting w = {
-        .struct_size = sizeof w, .n = n, .ticket = number, .verdict = verdict, .done = done, .wait_ns = wait_ns};
-    const double start = clock_seconds();
-    TRY(plugin_poll(o->i, &w, bytes, e));
-    if (!wait_ns && clock_seconds() - start > 2)
-        FAIL(e, TARE_E_PLUGIN, "poll with wait_ns 0 took %.1f s: must return at once", clock_seconds() - start);
-    for (int64_t q = 0; q < n; q++) {
-        const int64_t k = at[q];
-        struct outcome got;
-        if (!done[q]) continue;
-        o->closed[k] = true;
-        o->open--;
-        TRY(take_verdict(&o->buffers, k, (tare_text){o->completion[k].data, o->completion[k].size}, &got, e));
-        if (!same_verdict(&got, &o->want[k]))
-            FAIL(e, TARE_E_PLUGIN, "answer %lld got code %d, reward %g from poll, but code %d, reward %g from verify", (long long)k,
-                 got.code, got.reward, o->want[k].code, o->want[k].reward);
-    }
+    const tare_completion submitted =
+        completion_of((tare_text){o->completion[k].data, o->completion[k].size}, (tare_text){"42", 2});
+    struct outcome got;
+    o->closed[k] = true;
+    o->done[k] = false;
+    o->open--;
+    TRY(plugin_take(o->i, &submitted, o->number[k], &o->buffers.of[k].verdict, e));
+    TRY(take_verdict(&o->buffers, k, &got, e));
+    if (repeats(c->plugin) && !same_verdict(&got, &o->want[k]))
+        FAIL(e, TARE_E_PLUGIN, "completion %lld got code %d, reward %g from take, but code %d, reward %g from verify", (long long)k,
+             got.code, got.reward, o->want[k].code, o->want[k].reward);
     return TARE_OK;
 }
 
-/* Submits all answers of a batch, cancels one and submits another answer under its ticket, and
+/* Polls some of the open tickets once, and takes some of those that are done, the last ones first. */
+static tare_status poll_some(struct check *c, struct open_tickets *o, int64_t wait_ns, struct err *e)
+{
+    int64_t number[BATCH], at[BATCH], n = 0;
+    uint8_t state[BATCH] = {TARE_TICKET_OPEN};
+    for (int64_t k = 0; k < BATCH; k++) {
+        if (o->closed[k] || o->done[k] || (n && !check_below(c, 3))) continue;
+        at[n] = k;
+        number[n++] = o->number[k];
+    }
+    const tare_waiting w = {.struct_size = sizeof w, .n = n, .ticket = number, .state = state, .wait_ns = wait_ns};
+    const double start = clock_seconds();
+    if (n) TRY(plugin_poll(o->i, &w, e));
+    if (!wait_ns && clock_seconds() - start > 2)
+        FAIL(e, TARE_E_PLUGIN, "poll with wait_ns 0 took %.1f s: must return at once", clock_seconds() - start);
+    for (int64_t q = 0; q < n; q++) o->done[at[q]] = state[q] == TARE_TICKET_DONE;
+    for (int64_t k = BATCH - 1; k >= 0; k--)
+        if (o->done[k] && check_below(c, 2)) TRY(take_ticket(c, o, k, e));
+    return TARE_OK;
+}
+
+/* Submits all completions of a batch, cancels one and submits another under its ticket, and
  * waits for all. */
-static tare_status wait_for_batch(struct check *c, struct open_tickets *o, const tare_answer *a, struct err *e)
+static tare_status wait_for_batch(struct check *c, struct open_tickets *o, const tare_completion *a, struct err *e)
 {
     const int64_t cancelled = (int64_t)check_below(c, BATCH), other = (cancelled + 1) % BATCH;
-    make_buffers(&o->buffers, BATCH, CAPACITY);
+    make_buffers(&o->buffers, BATCH, true, TARE_OK);
     for (int64_t k = 0; k < BATCH; k++) {
-        TRY(verify_all(o->i, &a[k], 1, CAPACITY, &o->want[k], e));
+        TRY(verify_all(o->i, &a[k], 1, &o->want[k], e));
         o->closed[k] = true;
     }
     for (int64_t k = 0; k < BATCH; k++) {
-        TRY(submit_answer(o, k, &a[k], e));
+        TRY(submit_completion(o, k, &a[k], e));
         o->closed[k] = false;
         o->open++;
     }
     plugin_cancel(o->i, o->number[cancelled]);
     o->closed[cancelled] = true;
     o->open--;
-    TRY(submit_answer(o, cancelled, &a[other], e));
+    TRY(submit_completion(o, cancelled, &a[other], e));
     o->want[cancelled] = o->want[other];
     o->closed[cancelled] = false;
     o->open++;
@@ -267,7 +316,7 @@ static tare_status wait_for_batch(struct check *c, struct open_tickets *o, const
         const int64_t before = o->open;
         TRY(poll_some(c, o, wait ? 20000000 : 0, e));
         if (o->open == before && clock_seconds() - start > 5)
-            FAIL(e, TARE_E_PLUGIN, "none of the %lld open answers (of %d) has a verdict after %.0f s", (long long)o->open, BATCH,
+            FAIL(e, TARE_E_PLUGIN, "none of the %lld open tickets (of %d) has a verdict after %.0f s", (long long)o->open, BATCH,
                  clock_seconds() - start);
     }
     return TARE_OK;
@@ -285,7 +334,7 @@ static void tickets_free(struct open_tickets *o)
     }
 }
 
-/* Tests that submit and poll give the verdicts of verify, in any order. */
+/* Tests that submit, poll and take give the verdicts of verify, in any order. */
 static tare_status test_waits(struct check *c, struct err *e)
 {
     OWNED(texts_free) struct texts text = {0};
@@ -293,10 +342,10 @@ static tare_status test_waits(struct check *c, struct err *e)
     if (!plugin_waits(c->plugin)) return check_skip(c, e, "the plugin has no submit");
     TRY(check_instance(c, &o.i, e));
     for (int round = 0; round < 10; round++) {
-        tare_answer a[BATCH];
+        tare_completion a[BATCH];
         for (int k = 0; k < BATCH; k++) {
-            a[k] = answer_of(a_text(c, (int)check_below(c, TEXTS), &text.of[k]), (tare_text){"42", 2});
-            if (k % 3 == 0) a[k].completion = a[k].answer;
+            a[k] = completion_of(a_text(c, (int)check_below(c, TEXTS), &text.of[k]), (tare_text){"42", 2});
+            if (k % 3 == 0) a[k].text = a[k].answer;
             o.number[k] = (round % 2 ? -1 : 1) * (1000 + 10 * round + k);
         }
         TRY(wait_for_batch(c, &o, a, e));
@@ -304,24 +353,28 @@ static tare_status test_waits(struct check *c, struct err *e)
     return TARE_OK;
 }
 
-/* Tests `extracted` buffers of any size, 0 included: nothing is written outside, characters are not
- * cut, and the verdict does not change. */
-static tare_status test_capacity(struct check *c, struct err *e)
+/* Tests that a host which wants no texts gets the same verdicts, and that the status of a stream
+ * that refuses bytes comes back from verify. */
+static tare_status test_streams(struct check *c, struct err *e)
 {
-    static const char *const LONG[] = {"The answer is \\boxed{\xe4\xbd\xa0\xe5\xa5\xbd\xe4\xbd\xa0\xe5\xa5\xbd}.",
+    static const char *const SAID[] = {"The answer is \\boxed{\xe4\xbd\xa0\xe5\xa5\xbd\xe4\xbd\xa0\xe5\xa5\xbd}.",
                                        "\\boxed{123456789012345678901234567890}", "The answer is \\boxed{42}."};
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
-    struct outcome whole, cut;
+    struct verdict_buffers r;
+    struct outcome wanted, unwanted;
     TRY(check_instance(c, &i, e));
     for (int k = 0; k < 3; k++) {
-        const tare_answer a = answer_of((tare_text){LONG[k], (int64_t)strlen(LONG[k])}, (tare_text){"42", 2});
-        TRY(verify_all(i, &a, 1, CAPACITY, &whole, e));
-        for (int64_t capacity = 0; capacity <= whole.size; capacity++) {
-            TRY(verify_all(i, &a, 1, capacity, &cut, e));
-            if (cut.code != whole.code || cut.reward != whole.reward)
-                FAIL(e, TARE_E_PLUGIN, "the verdict changes with a buffer of %lld bytes for the extracted text",
-                     (long long)capacity);
-        }
+        const tare_completion a = completion_of((tare_text){SAID[k], (int64_t)strlen(SAID[k])}, (tare_text){"42", 2}), *p = &a;
+        struct err why = {0};
+        TRY(verify_as(i, &a, 1, true, &wanted, e));
+        TRY(verify_as(i, &a, 1, false, &unwanted, e));
+        if (repeats(c->plugin) && (wanted.code != unwanted.code || wanted.reward != unwanted.reward))
+            FAIL(e, TARE_E_PLUGIN, "the verdict changes where the host does not want the extracted text and the note");
+        make_buffers(&r, 1, true, TARE_E_IO);
+        const tare_status s = plugin_verify(i, &p, r.verdicts, 1, &why);
+        if (wanted.size && s != TARE_E_IO)
+            FAIL(e, TARE_E_PLUGIN, "a stream refused the extracted text with the status %d, and verify returned %d: pass it on",
+                 TARE_E_IO, s);
     }
     return TARE_OK;
 }
@@ -335,11 +388,10 @@ static tare_status test_rows(struct check *c, struct err *e)
     struct outcome verdict;
     TRY(check_instance(c, &i, e));
     for (int k = 0; k < 5; k++) {
-        tare_answer a = answer_of((tare_text){"The answer is 42.", 17}, (tare_text){"42", 2});
+        tare_completion a = completion_of((tare_text){"The answer is 42.", 17}, (tare_text){"42", 2});
         struct err why = {0};
         a.row = (tare_text){ROWS[k], (int64_t)strlen(ROWS[k])};
-        if (verify_all(i, &a, 1, CAPACITY, &verdict, &why) &&
-            (why.code == TARE_E_PLUGIN || strstr(why.message, "and no message"))) {
+        if (verify_all(i, &a, 1, &verdict, &why) && (why.code == TARE_E_PLUGIN || strstr(why.message, "and no message"))) {
             *e = why;
             return err_prefix(e, "with the row '%s'", ROWS[k]);
         }
@@ -360,17 +412,17 @@ static tare_status uses_what_it_says(struct check *c, struct err *e)
     TRY(plugin_uses(c->plugin, c->values, &again, e));
     if (again != uses) FAIL(e, TARE_E_PLUGIN, "uses returns 0x%x and then 0x%x", uses, again);
     TRY(check_instance(c, &i, e));
-    for (int n = 0; n < TEXTS && !(uses & (TARE_USES_ANSWER | TARE_MAY_USE_ANSWER)); n++) {
+    for (int n = 0; n < TEXTS && !(uses & (TARE_USES_ANSWER | TARE_USES_MAYBE_ANSWER)); n++) {
         const tare_text completion = a_text(c, n, &text);
         struct outcome verdict[3];
         for (int k = 0; k < 3; k++) TRY(run_verify(i, completion, ANSWERS[k], 0, &verdict[k], e));
-        if (!same_verdict(&verdict[0], &verdict[1]) || !same_verdict(&verdict[0], &verdict[2]))
+        if (repeats(c->plugin) && (!same_verdict(&verdict[0], &verdict[1]) || !same_verdict(&verdict[0], &verdict[2])))
             FAIL(e, TARE_E_PLUGIN, "uses does not include TARE_USES_ANSWER, but another answer changes the verdict");
     }
     return str_addf(&c->note, e, "%s",
-                    uses & TARE_USES_ANSWER      ? "the row's answer"
-                    : uses & TARE_MAY_USE_ANSWER ? "a program of the user decides"
-                                                 : "rows need no answer");
+                    uses & TARE_USES_ANSWER         ? "the row's answer"
+                    : uses & TARE_USES_MAYBE_ANSWER ? "a program of the user decides"
+                                                    : "rows need no answer");
 }
 
 static tare_status test_explain(struct check *c, struct err *e)
@@ -380,7 +432,7 @@ static tare_status test_explain(struct check *c, struct err *e)
     if (!c->plugin->verifier->explain) return check_skip(c, e, "the plugin does not explain its verdicts");
     TRY(check_instance(c, &i, e));
     for (int n = 0; n < TEXTS; n++) {
-        tare_answer a = answer_of(a_text(c, n, &completion), (tare_text){"42", 2});
+        tare_completion a = completion_of(a_text(c, n, &completion), (tare_text){"42", 2});
         json_t *j = NULL;
         struct err why = {0};
         str_clear(&text);
@@ -435,7 +487,7 @@ static void *thread_main(void *arg)
             struct outcome got;
             w->status = run_verify(w->instance, (tare_text){w->texts[n], (int64_t)strlen(w->texts[n])}, (tare_text){"42", 2}, 0,
                                    &got, &w->e);
-            if (!w->status && !same_verdict(&got, &w->want[n]))
+            if (!w->status && repeats(w->instance->plugin) && !same_verdict(&got, &w->want[n]))
                 w->status = err_set(&w->e, TARE_E_PLUGIN, __FILE__, __LINE__, "a verdict differs on several threads");
         }
     }
@@ -445,14 +497,14 @@ static void *thread_main(void *arg)
 static tare_status test_threads(struct check *c, struct err *e)
 {
     enum { THREADS = 4 };
-    const bool shared = c->plugin->desc.threading == TARE_REENTRANT;
+    const bool shared = c->plugin->desc.calls == TARE_CALLS_CONCURRENT;
     struct outcome want[TEXTS];
     struct worker w[THREADS];
     pthread_t handles[THREADS];
     char texts[TEXTS][64];
     struct str text = {0};
     tare_status status = TARE_OK;
-    if (c->plugin->desc.threading == TARE_SINGLE_THREAD) return check_skip(c, e, "an instance accepts one thread at a time");
+    if (c->plugin->desc.calls == TARE_CALLS_SERIAL) return check_skip(c, e, "an instance accepts one thread at a time");
     memset(w, 0, sizeof w);
     memset(texts, 0, sizeof texts);
     for (int k = 0; k < THREADS && !status; k++) {
@@ -500,15 +552,16 @@ static tare_status test_verdict_cost(struct check *c, struct err *e)
 }
 
 const struct check_test CHECK_VERIFIER[] = {
-    {"texts", "1000 mutated texts with NUL and broken UTF-8 get verdicts, and equal ones when repeated", TARE_VERIFIER, odd_texts},
-    {"batches", "several answers in a call get the verdicts that each gets alone", TARE_VERIFIER, test_batches},
-    {"waits", "submit and poll give the verdicts of verify in any order; a cancelled ticket is forgotten", TARE_VERIFIER,
+    {"texts", "1000 mutated texts with NUL and broken UTF-8 get verdicts, and equal ones when repeated", TARE_KIND_VERIFIER,
+     odd_texts},
+    {"batches", "several completions in a call get the verdicts that each gets alone", TARE_KIND_VERIFIER, test_batches},
+    {"waits", "submit, poll and take give the verdicts of verify in any order; a cancelled ticket is forgotten", TARE_KIND_VERIFIER,
      test_waits},
-    {"capacity", "buffers of any size for the extracted text, 0 included", TARE_VERIFIER, test_capacity},
-    {"rows", "a missing, an empty and a damaged row", TARE_VERIFIER, test_rows},
-    {"uses", "the answer changes no verdict unless uses includes TARE_USES_ANSWER", TARE_VERIFIER, uses_what_it_says},
-    {"explain", "explain writes one JSON object for every text", TARE_VERIFIER, test_explain},
-    {"long", "1 MB of text with a deadline", TARE_VERIFIER, long_texts},
-    {"threads", "four threads give the verdicts of one", TARE_VERIFIER, test_threads},
-    {"speed", "time of a verdict", TARE_VERIFIER, test_verdict_cost},
+    {"streams", "texts that the host does not want or refuses, and a larger tare_verdict", TARE_KIND_VERIFIER, test_streams},
+    {"rows", "a missing, an empty and a damaged row", TARE_KIND_VERIFIER, test_rows},
+    {"uses", "the answer changes no verdict unless uses includes TARE_USES_ANSWER", TARE_KIND_VERIFIER, uses_what_it_says},
+    {"explain", "explain writes one JSON object for every text", TARE_KIND_VERIFIER, test_explain},
+    {"long", "1 MB of text with a deadline", TARE_KIND_VERIFIER, long_texts},
+    {"threads", "four threads give the verdicts of one", TARE_KIND_VERIFIER, test_threads},
+    {"speed", "time of a verdict", TARE_KIND_VERIFIER, test_verdict_cost},
     {0}};

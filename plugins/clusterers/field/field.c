@@ -7,7 +7,6 @@
  * the list, is in no cluster (-1).
  */
 #include "../../common/built_in.h"
-#include "common/fail.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -17,16 +16,10 @@ enum { P_FIELD, P_VALUES, N_PARAMS };
 enum { VALUE_LIMIT = 1 << 20 };
 
 static const tare_param PARAMS[N_PARAMS] = {
-    {.key = "field",
-     .fallback = "subject",
-     .doc = "the row's field whose value is the cluster",
-     .type = TARE_STRING,
-     .flags = TARE_SWEEPABLE | TARE_LOCKED_ON_RESUME},
-    {.key = "values",
-     .fallback = "",
-     .doc = "the values that are clusters, separated by commas; empty: every value in the data set",
-     .type = TARE_STRING,
-     .flags = TARE_LOCKED_ON_RESUME},
+    TARE_STRING_PARAM("field", "subject", "the row's field whose value is the cluster",
+                      TARE_PARAM_SWEEPABLE | TARE_PARAM_LOCKED_ON_RESUME),
+    TARE_STRING_PARAM("values", "", "the values that are clusters, separated by commas; empty: every value in the data set",
+                      TARE_PARAM_LOCKED_ON_RESUME),
 };
 
 struct value {
@@ -96,16 +89,16 @@ static tare_status insert_value(struct field *f, const char *text, int64_t size,
 {
     if (find_value(f, text, size)) return TARE_OK;
     if (f->n == VALUE_LIMIT)
-        return fail(error, TARE_E_RANGE, "field %s has more than %d values; choose another field", f->name, VALUE_LIMIT);
+        return tare_fail(error, TARE_E_RANGE, "field %s has more than %d values; choose another field", f->name, VALUE_LIMIT);
     if (f->n == f->capacity) {
         const int64_t capacity = f->capacity ? 2 * f->capacity : 16;
         struct value *values = realloc(f->values, (size_t)capacity * sizeof *values);
-        if (!values) return fail(error, TARE_E_NOMEM, "no memory for the values of field %s", f->name);
+        if (!values) return tare_fail(error, TARE_E_NOMEM, "no memory for the values of field %s", f->name);
         f->values = values;
         f->capacity = capacity;
     }
     char *copy = malloc((size_t)size + 1);
-    if (!copy) return fail(error, TARE_E_NOMEM, "no memory for the values of field %s", f->name);
+    if (!copy) return tare_fail(error, TARE_E_NOMEM, "no memory for the values of field %s", f->name);
     memcpy(copy, text, (size_t)size);
     copy[size] = 0;
     struct value v = {copy, size, f->n};
@@ -121,7 +114,7 @@ static tare_status number_clusters(struct field *f, int by_order, tare_error *er
 {
     free(f->of_cluster);
     f->of_cluster = malloc((size_t)(f->n ? f->n : 1) * sizeof *f->of_cluster);
-    if (!f->of_cluster) return fail(error, TARE_E_NOMEM, "no memory for the values of field %s", f->name);
+    if (!f->of_cluster) return tare_fail(error, TARE_E_NOMEM, "no memory for the values of field %s", f->name);
     for (int64_t i = 0; i < f->n; i++) {
         if (by_order) f->values[i].cluster = i;
         f->of_cluster[f->values[i].cluster] = i;
@@ -137,9 +130,9 @@ static tare_status take_list(struct field *f, const char *list, tare_error *erro
         list = comma ? comma + 1 : end;
         while (begin < end && *begin == ' ') begin++;
         while (end > begin && end[-1] == ' ') end--;
-        if (begin == end) return fail(error, TARE_E_INVALID, "values has an empty entry; write them as \"algebra, geometry\"");
+        if (begin == end) return tare_fail(error, TARE_E_INVALID, "values has an empty entry; write them as \"algebra, geometry\"");
         if (find_value(f, begin, end - begin))
-            return fail(error, TARE_E_INVALID, "values names \"%.*s\" twice", (int)(end - begin), begin);
+            return tare_fail(error, TARE_E_INVALID, "values names \"%.*s\" twice", (int)(end - begin), begin);
         const tare_status status = insert_value(f, begin, end - begin, error);
         if (status) return status;
     }
@@ -147,15 +140,15 @@ static tare_status take_list(struct field *f, const char *list, tare_error *erro
     return number_clusters(f, 0, error);
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)host;
-    if (!values[P_FIELD].s[0]) return fail(error, TARE_E_INVALID, "field is empty; name a field of the rows, such as subject");
+    const tare_value *values = setup->values;
+    if (!values[P_FIELD].s[0]) return tare_fail(error, TARE_E_INVALID, "field is empty; name a field of the rows, such as subject");
     struct field *f = calloc(1, sizeof *f);
     if (f) f->name = strdup(values[P_FIELD].s);
     if (!f || !f->name) {
         free(f);
-        return fail(error, TARE_E_NOMEM, "no memory");
+        return tare_fail(error, TARE_E_NOMEM, "no memory");
     }
     const tare_status status = take_list(f, values[P_VALUES].s, error);
     if (status) {
@@ -166,15 +159,12 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
     return TARE_OK;
 }
 
-static int64_t size(const void *self)
+static tare_status sizes(const void *self, tare_sizes *out, tare_error *error)
 {
-    return ((const struct field *)self)->n;
-}
-
-static int64_t dim(const void *self)
-{
-    (void)self;
-    return 0;
+    const struct field *s = self;
+    (void)error;
+    out->clusters = s->n;
+    return TARE_OK;
 }
 
 /* Returns the row's value as text (the caller frees it), or NULL when the row has none. */
@@ -186,7 +176,7 @@ static tare_status field_value(const struct field *f, tare_text row, int64_t ind
     json_t *object = json_loadb(row.data, (size_t)row.size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &bad);
     if (!json_is_object(object)) {
         json_decref(object);
-        return fail(error, TARE_E_INVALID, "row %lld is not a JSON object", (long long)index);
+        return tare_fail(error, TARE_E_INVALID, "row %lld is not a JSON object", (long long)index);
     }
     const json_t *v = json_object_get(object, f->name);
     tare_status status = TARE_OK;
@@ -194,37 +184,37 @@ static tare_status field_value(const struct field *f, tare_text row, int64_t ind
         *text_size = (int64_t)json_string_length(v);
         *text = malloc((size_t)*text_size + 1);
         if (*text) memcpy(*text, json_string_value(v), (size_t)*text_size + 1);
-        if (!*text) status = fail(error, TARE_E_NOMEM, "no memory");
+        if (!*text) status = tare_fail(error, TARE_E_NOMEM, "no memory");
     } else if (json_is_number(v) || json_is_boolean(v)) {
         *text = json_dumps(v, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
         if (*text) *text_size = (int64_t)strlen(*text);
-        if (!*text) status = fail(error, TARE_E_NOMEM, "no memory");
+        if (!*text) status = tare_fail(error, TARE_E_NOMEM, "no memory");
     } else if (v && !json_is_null(v)) {
-        status =
-            fail(error, TARE_E_INVALID, "row %lld: field %s is a list or an object; a cluster needs a text, a number or a boolean",
-                 (long long)index, f->name);
+        status = tare_fail(error, TARE_E_INVALID,
+                           "row %lld: field %s is a list or an object; a cluster needs a text, a number or a boolean",
+                           (long long)index, f->name);
     }
     json_decref(object);
     return status;
 }
 
-static tare_status fit(void *self, const tare_text *rows, int64_t n, tare_error *error)
+static tare_status fit(void *self, const tare_prompts *prompts, tare_error *error)
 {
     struct field *f = self;
     if (f->fixed) return TARE_OK;
     struct field learnt = {.name = f->name};
     tare_status status = TARE_OK;
-    for (int64_t i = 0; i < n && !status; i++) {
+    for (int64_t i = 0; i < prompts->n && !status; i++) {
         char *text;
         int64_t text_size = 0;
-        status = field_value(f, rows[i], i, &text, &text_size, error);
+        status = field_value(f, prompts->row[i], i, &text, &text_size, error);
         if (!status && text) status = insert_value(&learnt, text, text_size, error);
         free(text);
     }
     if (!status && !learnt.n)
-        status =
-            fail(error, TARE_E_CONFIG, "none of the %lld rows has the field %s; choose one that they have, or another codebook",
-                 (long long)n, f->name);
+        status = tare_fail(error, TARE_E_CONFIG,
+                           "none of the %lld rows has the field %s; choose one that they have, or another codebook",
+                           (long long)prompts->n, f->name);
     if (!status) status = number_clusters(&learnt, 1, error);
     if (status) {
         drop_values(&learnt);
@@ -238,21 +228,19 @@ static tare_status fit(void *self, const tare_text *rows, int64_t n, tare_error 
     return TARE_OK;
 }
 
-static tare_status assign(const void *self, const float *embedding, const tare_text *rows, int64_t n, int32_t *cluster,
-                          float *distance, tare_error *error)
+static tare_status assign(const void *self, const tare_prompts *prompts, tare_assignment *out, tare_error *error)
 {
     const struct field *f = self;
-    (void)embedding;
-    if (!rows) return fail(error, TARE_E_INVALID, "missing rows: this codebook reads rows of a data set");
-    for (int64_t i = 0; i < n; i++) {
+    if (!prompts->row) return tare_fail(error, TARE_E_INVALID, "missing rows: this codebook reads rows of a data set");
+    for (int64_t i = 0; i < prompts->n; i++) {
         char *text;
         int64_t text_size = 0;
-        const tare_status status = field_value(f, rows[i], i, &text, &text_size, error);
+        const tare_status status = field_value(f, prompts->row[i], i, &text, &text_size, error);
         if (status) return status;
         const struct value *found = text ? find_value(f, text, text_size) : NULL;
         free(text);
-        cluster[i] = found ? (int32_t)found->cluster : -1;
-        if (distance) distance[i] = 0;
+        out->cluster[i] = found ? (int32_t)found->cluster : -1;
+        if (out->distance) out->distance[i] = 0;
     }
     return TARE_OK;
 }
@@ -267,7 +255,7 @@ static tare_status save(const void *self, const tare_stream *out, tare_error *er
         status = out->write(out->ctx, &v->size, sizeof v->size);
         if (!status) status = out->write(out->ctx, v->text, v->size);
     }
-    return status ? fail(error, status, "the values of field %s cannot be written", f->name) : TARE_OK;
+    return status ? tare_fail(error, status, "the values of field %s cannot be written", f->name) : TARE_OK;
 }
 
 static tare_status load_values(struct field *f, const tare_stream *in, tare_error *error)
@@ -285,7 +273,7 @@ static tare_status load_values(struct field *f, const tare_stream *in, tare_erro
         if (!status) status = find_value(f, text, text_size) ? TARE_E_CORRUPT : insert_value(f, text, text_size, error);
         free(text);
     }
-    if (status) return fail(error, status, "the saved values of field %s are damaged or cut short", f->name);
+    if (status) return tare_fail(error, status, "the saved values of field %s are damaged or cut short", f->name);
     return number_clusters(f, 0, error);
 }
 
@@ -305,20 +293,20 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
     return TARE_OK;
 }
 
-static tare_text cluster_name(const void *self, int64_t k)
+static tare_status cluster_name(const void *self, int64_t k, const tare_stream *out, tare_error *error)
 {
     const struct field *f = self;
-    if (k < 0 || k >= f->n) return (tare_text){NULL, 0};
+    (void)error;
+    if (k < 0 || k >= f->n) return TARE_OK;
     const struct value *v = &f->values[f->of_cluster[k]];
-    return (tare_text){v->text, v->size};
+    return tare_put(out, v->text, v->size);
 }
 
 static const tare_codebook FUNCTIONS = {
     .struct_size = sizeof FUNCTIONS,
     .create = create,
     .destroy = destroy,
-    .size = size,
-    .dim = dim,
+    .sizes = sizes,
     .assign = assign,
     .fit = fit,
     .save = save,
@@ -326,5 +314,5 @@ static const tare_codebook FUNCTIONS = {
     .cluster_name = cluster_name,
 };
 
-BUILT_IN("field", .kind = TARE_CODEBOOK, .summary = "the value of a field of the row is the cluster", .params = PARAMS,
-         .n_params = N_PARAMS, .threading = TARE_REENTRANT)
+BUILT_IN("field", .kind = TARE_KIND_CODEBOOK, .summary = "the value of a field of the row is the cluster",
+         TARE_PARAMS(PARAMS, N_PARAMS), .state_version = 1, .state_oldest = 1)

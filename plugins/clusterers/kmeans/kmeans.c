@@ -12,7 +12,6 @@
  * all of it (core/cluster/codebook.h). A file without a checksum (written by another program) is
  * accepted. */
 #include "../../common/built_in.h"
-#include "common/fail.h"
 #include "safetensors.h"
 
 #include <inttypes.h>
@@ -24,10 +23,8 @@
 enum { P_PATH, N_PARAMS };
 
 static const tare_param PARAMS[N_PARAMS] = {
-    {.key = "path",
-     .doc = "the codebook's file (safetensors), written by `tare cluster train`",
-     .type = TARE_PATH,
-     .flags = TARE_REQUIRED},
+    TARE_PATH_PARAM("path", NULL, "the codebook's file (safetensors), written by `tare cluster train`",
+                    TARE_PARAM_REQUIRED | TARE_PARAM_RUN_FILE),
 };
 
 struct kmeans {
@@ -51,20 +48,20 @@ static tare_status take_centroids(struct kmeans *c, const char *path, tare_error
 {
     const struct tensor *t = safetensors_find(&c->file, "centroids");
     if (!t || t->type != TENSOR_F32 || t->rank != 2 || t->shape[0] < 1 || t->shape[1] < 1 || t->shape[0] > INT32_MAX)
-        return fail(error, TARE_E_CORRUPT, "%s: has no tensor \"centroids\" of type F32 and shape [K, D]", path);
+        return tare_fail(error, TARE_E_CORRUPT, "%s: has no tensor \"centroids\" of type F32 and shape [K, D]", path);
     c->k = t->shape[0];
     c->d = t->shape[1];
     c->centroid = (const float *)(const void *)t->data;
     if ((uintptr_t)t->data % sizeof(float)) {
         c->copy = malloc((size_t)(t->end - t->begin));
-        if (!c->copy) return fail(error, TARE_E_NOMEM, "no memory for the centroids of %s", path);
+        if (!c->copy) return tare_fail(error, TARE_E_NOMEM, "no memory for the centroids of %s", path);
         memcpy(c->copy, t->data, (size_t)(t->end - t->begin));
         c->centroid = c->copy;
     }
     for (int64_t i = 0; i < t->items; i++)
         if (!isfinite(c->centroid[i]))
-            return fail(error, TARE_E_NOT_FINITE, "%s: centroid %lld is not finite; train the codebook again", path,
-                        (long long)(i / c->d));
+            return tare_fail(error, TARE_E_NOT_FINITE, "%s: centroid %lld is not finite; train the codebook again", path,
+                             (long long)(i / c->d));
     return TARE_OK;
 }
 
@@ -79,14 +76,14 @@ static tare_status compare_sum(const struct kmeans *c, const char *path, tare_er
     snprintf(was, sizeof was, "%s", sum);
     json_object_del(json_object_get(c->file.header, "__metadata__"), "xxh3");
     char *header = json_dumps(c->file.header, JSON_COMPACT | JSON_SORT_KEYS);
-    if (!header) return fail(error, TARE_E_NOMEM, "no memory for the sum of %s", path);
+    if (!header) return tare_fail(error, TARE_E_NOMEM, "no memory for the sum of %s", path);
     uint64_t hash = XXH3_64bits(header, strlen(header));
     free(header);
     for (int64_t i = 0; i < c->file.n; i++)
         hash = XXH3_64bits_withSeed(c->file.tensors[i].data, (size_t)(c->file.tensors[i].end - c->file.tensors[i].begin), hash);
     snprintf(is, sizeof is, "%016" PRIx64, hash);
     if (size == 16 && !strcmp(was, is)) return TARE_OK;
-    return fail(
+    return tare_fail(
         error, TARE_E_CORRUPT,
         "%s: is damaged: its sum is %s, %s was written; take another copy or train it again with `tare cluster train` (if it was changed on purpose: without xxh3 in its __metadata__ it is taken as it is)",
         path, is, was);
@@ -98,24 +95,23 @@ static tare_status open_codebook(struct kmeans *c, const char *path, tare_error 
     if (status) return status;
     const char *format = safetensors_metadata(&c->file, "format", NULL);
     if (!format || strcmp(format, "tare.codebook/1"))
-        return fail(error, format ? TARE_E_VERSION : TARE_E_CORRUPT,
-                    "%s: not a codebook (__metadata__ format is %s, not tare.codebook/1); make one with `tare cluster train`", path,
-                    format ? format : "absent");
+        return tare_fail(error, format ? TARE_E_VERSION : TARE_E_CORRUPT,
+                         "%s: not a codebook (__metadata__ format is %s, not tare.codebook/1); make one with `tare cluster train`",
+                         path, format ? format : "absent");
     if ((status = take_centroids(c, path, error))) return status;
     c->encoder.data = safetensors_metadata(&c->file, "encoder", &c->encoder.size);
     const struct tensor *state = safetensors_find(&c->file, "encoder_state");
     if (state && (state->type != TENSOR_U8 || state->rank != 1))
-        return fail(error, TARE_E_CORRUPT, "%s: tensor \"encoder_state\" is not of type U8 and rank 1", path);
+        return tare_fail(error, TARE_E_CORRUPT, "%s: tensor \"encoder_state\" is not of type U8 and rank 1", path);
     if (state) c->state = (tare_text){(const char *)state->data, state->items};
     return compare_sum(c, path, error);
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)host;
     struct kmeans *c = calloc(1, sizeof *c);
-    if (!c) return fail(error, TARE_E_NOMEM, "no memory");
-    const tare_status status = open_codebook(c, values[P_PATH].s, error);
+    if (!c) return tare_fail(error, TARE_E_NOMEM, "no memory");
+    const tare_status status = open_codebook(c, setup->values[P_PATH].s, error);
     if (status) {
         destroy(c);
         return status;
@@ -124,14 +120,13 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
     return TARE_OK;
 }
 
-static int64_t size(const void *self)
+static tare_status sizes(const void *self, tare_sizes *out, tare_error *error)
 {
-    return ((const struct kmeans *)self)->k;
-}
-
-static int64_t dim(const void *self)
-{
-    return ((const struct kmeans *)self)->d;
+    const struct kmeans *s = self;
+    (void)error;
+    out->dim = s->d;
+    out->clusters = s->k;
+    return TARE_OK;
 }
 
 static double squared_distance(const float *x, const float *c, int64_t d)
@@ -151,14 +146,12 @@ static double squared_distance(const float *x, const float *c, int64_t d)
     return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
-static tare_status assign(const void *self, const float *embedding, const tare_text *rows, int64_t n, int32_t *cluster,
-                          float *distance, tare_error *error)
+static tare_status assign(const void *self, const tare_prompts *prompts, tare_assignment *out, tare_error *error)
 {
     const struct kmeans *c = self;
-    (void)rows;
-    if (!embedding) return fail(error, TARE_E_INVALID, "missing embeddings: set the encoder of this codebook");
-    for (int64_t i = 0; i < n; i++) {
-        const float *x = embedding + i * c->d;
+    if (!prompts->embedding) return tare_fail(error, TARE_E_INVALID, "missing embeddings: set the encoder of this codebook");
+    for (int64_t i = 0; i < prompts->n; i++) {
+        const float *x = prompts->embedding + i * c->d;
         double best = INFINITY;
         int64_t nearest = -1;
         for (int64_t j = 0; j < c->k; j++) {
@@ -168,40 +161,36 @@ static tare_status assign(const void *self, const float *embedding, const tare_t
                 nearest = j;
             }
         }
-        if (nearest < 0) return fail(error, TARE_E_NOT_FINITE, "embedding %lld has a NaN or an infinity", (long long)i);
-        cluster[i] = (int32_t)nearest;
-        if (distance) distance[i] = (float)best;
+        if (nearest < 0) return tare_fail(error, TARE_E_NOT_FINITE, "embedding %lld has a NaN or an infinity", (long long)i);
+        out->cluster[i] = (int32_t)nearest;
+        if (out->distance) out->distance[i] = (float)best;
     }
     return TARE_OK;
 }
 
-static tare_status encoder_identity(const void *self, char *text, int64_t capacity, tare_error *error)
+static tare_status encoder_identity(const void *self, const tare_stream *out, tare_error *error)
 {
     const struct kmeans *c = self;
-    if (c->encoder.size >= capacity)
-        return fail(error, TARE_E_RANGE, "the encoder's identity has %lld bytes, but the buffer holds %lld",
-                    (long long)c->encoder.size, (long long)capacity);
-    if (c->encoder.size) memcpy(text, c->encoder.data, (size_t)c->encoder.size);
-    text[c->encoder.size] = 0;
-    return TARE_OK;
+    (void)error;
+    return tare_put(out, c->encoder.data, c->encoder.size);
 }
 
-static tare_text encoder_state(const void *self)
+static tare_status encoder_state(const void *self, const tare_stream *out, tare_error *error)
 {
-    return ((const struct kmeans *)self)->state;
+    const struct kmeans *c = self;
+    (void)error;
+    return tare_put(out, c->state.data, c->state.size);
 }
 
 static const tare_codebook FUNCTIONS = {
     .struct_size = sizeof FUNCTIONS,
     .create = create,
     .destroy = destroy,
-    .size = size,
-    .dim = dim,
+    .sizes = sizes,
     .assign = assign,
     .encoder_identity = encoder_identity,
     .encoder_state = encoder_state,
 };
 
-BUILT_IN("kmeans", .kind = TARE_CODEBOOK, .summary = "the nearest of K centroids, from a file of `tare cluster train`",
-         .source = "BV-Blend, prompt clustering: k = argmin_j ||E(q) - c_j||^2", .params = PARAMS, .n_params = N_PARAMS,
-         .threading = TARE_REENTRANT)
+BUILT_IN("kmeans", .kind = TARE_KIND_CODEBOOK, .summary = "the nearest of K centroids, from a file of `tare cluster train`",
+         .about = ABOUT("BV-Blend, prompt clustering: k = argmin_j ||E(q) - c_j||^2"), TARE_PARAMS(PARAMS, N_PARAMS))

@@ -1,7 +1,5 @@
 #include "safetensors.h"
 
-#include "common/fail.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -26,18 +24,18 @@ static const struct type {
 static tare_status map_file(struct safetensors *s, tare_error *error)
 {
     const int fd = open(s->path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return fail(error, errno == ENOENT ? TARE_E_NOT_FOUND : TARE_E_IO, "%s: %s", s->path, strerror(errno));
+    if (fd < 0) return tare_fail(error, errno == ENOENT ? TARE_E_NOT_FOUND : TARE_E_IO, "%s: %s", s->path, strerror(errno));
     struct stat st;
     const int bad = fstat(fd, &st) || !S_ISREG(st.st_mode);
     s->size = bad ? 0 : st.st_size;
     s->map = s->size >= 8 ? mmap(NULL, (size_t)s->size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
     close(fd);
-    if (bad) return fail(error, TARE_E_IO, "%s: not a regular file", s->path);
+    if (bad) return tare_fail(error, TARE_E_IO, "%s: not a regular file", s->path);
     if (!s->map)
-        return fail(error, TARE_E_CORRUPT, "%s: %lld bytes are too few for a safetensors file", s->path, (long long)s->size);
+        return tare_fail(error, TARE_E_CORRUPT, "%s: %lld bytes are too few for a safetensors file", s->path, (long long)s->size);
     if (s->map == MAP_FAILED) {
         s->map = NULL;
-        return fail(error, TARE_E_IO, "%s: cannot be mapped: %s", s->path, strerror(errno));
+        return tare_fail(error, TARE_E_IO, "%s: cannot be mapped: %s", s->path, strerror(errno));
     }
     return TARE_OK;
 }
@@ -45,19 +43,19 @@ static tare_status map_file(struct safetensors *s, tare_error *error)
 static tare_status read_shape(struct safetensors *s, struct tensor *t, const json_t *shape, int64_t item_bytes, tare_error *error)
 {
     if (!json_is_array(shape) || json_array_size(shape) > TENSOR_RANK)
-        return fail(error, TARE_E_CORRUPT, "%s: tensor %s has no shape of at most %d numbers", s->path, t->name, TENSOR_RANK);
+        return tare_fail(error, TARE_E_CORRUPT, "%s: tensor %s has no shape of at most %d numbers", s->path, t->name, TENSOR_RANK);
     t->rank = (int64_t)json_array_size(shape);
     t->items = 1;
     for (int64_t i = 0; i < t->rank; i++) {
         const json_t *v = json_array_get(shape, (size_t)i);
         t->shape[i] = json_integer_value(v);
         if (!json_is_integer(v) || t->shape[i] < 0 || __builtin_mul_overflow(t->items, t->shape[i], &t->items))
-            return fail(error, TARE_E_CORRUPT, "%s: tensor %s has an impossible shape", s->path, t->name);
+            return tare_fail(error, TARE_E_CORRUPT, "%s: tensor %s has an impossible shape", s->path, t->name);
     }
     int64_t bytes = 0;
     if (__builtin_mul_overflow(t->items, item_bytes, &bytes) || bytes != t->end - t->begin)
-        return fail(error, TARE_E_CORRUPT, "%s: tensor %s has %lld bytes, its shape and type %s need %lld", s->path, t->name,
-                    (long long)(t->end - t->begin), t->type_name, (long long)bytes);
+        return tare_fail(error, TARE_E_CORRUPT, "%s: tensor %s has %lld bytes, its shape and type %s need %lld", s->path, t->name,
+                         (long long)(t->end - t->begin), t->type_name, (long long)bytes);
     return TARE_OK;
 }
 
@@ -68,19 +66,19 @@ static tare_status read_tensor(struct safetensors *s, struct tensor *t, const ch
     const json_t *offsets = json_object_get(entry, "data_offsets");
     const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
     if (!type || json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end))
-        return fail(error, TARE_E_CORRUPT, "%s: tensor %s has no dtype or no data_offsets", s->path, name);
+        return tare_fail(error, TARE_E_CORRUPT, "%s: tensor %s has no dtype or no data_offsets", s->path, name);
     *t = (struct tensor){.name = name, .type_name = type, .begin = json_integer_value(begin), .end = json_integer_value(end)};
     if (t->begin < 0 || t->end < t->begin || t->end > data_size)
-        return fail(error, TARE_E_CORRUPT,
-                    "%s: tensor %s is at bytes %lld to %lld, but the file has %lld bytes; it is damaged or cut short", s->path,
-                    name, (long long)t->begin, (long long)t->end, (long long)data_size);
+        return tare_fail(error, TARE_E_CORRUPT,
+                         "%s: tensor %s is at bytes %lld to %lld, but the file has %lld bytes; it is damaged or cut short", s->path,
+                         name, (long long)t->begin, (long long)t->end, (long long)data_size);
     t->data = (const unsigned char *)s->map + (s->size - data_size) + t->begin;
     for (size_t i = 0; i < sizeof TYPES / sizeof *TYPES; i++) {
         if (strcmp(TYPES[i].name, type)) continue;
         t->type = TYPES[i].type;
         return read_shape(s, t, json_object_get(entry, "shape"), TYPES[i].bytes, error);
     }
-    return fail(error, TARE_E_UNSUPPORTED, "%s: tensor %s has the unknown type %s", s->path, name, type);
+    return tare_fail(error, TARE_E_UNSUPPORTED, "%s: tensor %s has the unknown type %s", s->path, name, type);
 }
 
 static int by_begin(const void *x, const void *y)
@@ -93,7 +91,7 @@ static int by_begin(const void *x, const void *y)
 static tare_status read_tensors(struct safetensors *s, int64_t data_size, tare_error *error)
 {
     s->tensors = calloc(json_object_size(s->header) + 1, sizeof *s->tensors);
-    if (!s->tensors) return fail(error, TARE_E_NOMEM, "no memory for the header of %s", s->path);
+    if (!s->tensors) return tare_fail(error, TARE_E_NOMEM, "no memory for the header of %s", s->path);
     const char *name;
     json_t *entry;
     json_object_foreach(s->header, name, entry)
@@ -108,13 +106,13 @@ static tare_status read_tensors(struct safetensors *s, int64_t data_size, tare_e
     for (int64_t i = 0; i < s->n; i++) {
         const struct tensor *t = &s->tensors[i];
         if (t->begin != at)
-            return fail(error, TARE_E_CORRUPT, "%s: tensor %s %s", s->path, t->name,
-                        t->begin < at ? "overlaps the one before it" : "leaves a hole before it");
+            return tare_fail(error, TARE_E_CORRUPT, "%s: tensor %s %s", s->path, t->name,
+                             t->begin < at ? "overlaps the one before it" : "leaves a hole before it");
         at = t->end;
     }
     if (at != data_size)
-        return fail(error, TARE_E_CORRUPT, "%s: the tensors end at byte %lld and the file at byte %lld", s->path, (long long)at,
-                    (long long)data_size);
+        return tare_fail(error, TARE_E_CORRUPT, "%s: the tensors end at byte %lld and the file at byte %lld", s->path,
+                         (long long)at, (long long)data_size);
     return TARE_OK;
 }
 
@@ -127,12 +125,13 @@ tare_status safetensors_open(struct safetensors *s, const char *path, tare_error
     for (int i = 7; i >= 0; i--) length = length << 8 | ((const unsigned char *)s->map)[i];
     json_error_t bad;
     if (length > HEADER_LIMIT || (int64_t)length > s->size - 8) {
-        status = fail(error, TARE_E_CORRUPT, "%s: invalid header size of %llu bytes in a file of %lld; it is damaged or cut short",
+        status =
+            tare_fail(error, TARE_E_CORRUPT, "%s: invalid header size of %llu bytes in a file of %lld; it is damaged or cut short",
                       path, (unsigned long long)length, (long long)s->size);
     } else if (!(s->header = json_loadb((const char *)s->map + 8, (size_t)length, JSON_REJECT_DUPLICATES, &bad)) ||
                !json_is_object(s->header)) {
-        status =
-            fail(error, TARE_E_CORRUPT, "%s: its header is not a JSON object: %s", path, s->header ? "another value" : bad.text);
+        status = tare_fail(error, TARE_E_CORRUPT, "%s: its header is not a JSON object: %s", path,
+                           s->header ? "another value" : bad.text);
     } else {
         status = read_tensors(s, s->size - 8 - (int64_t)length, error);
     }
@@ -188,8 +187,8 @@ tare_status tensor_floats(const struct safetensors *s, const struct tensor *t, f
             out[i] = t->type == TENSOR_F16 ? from_f16(bits) : from_bits((uint32_t)bits << 16);
         }
     } else {
-        return fail(error, TARE_E_UNSUPPORTED, "%s: tensor %s has type %s; F32, F16 and BF16 are understood", s->path, t->name,
-                    t->type_name);
+        return tare_fail(error, TARE_E_UNSUPPORTED, "%s: tensor %s has type %s; F32, F16 and BF16 are understood", s->path, t->name,
+                         t->type_name);
     }
     return TARE_OK;
 }

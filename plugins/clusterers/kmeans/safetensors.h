@@ -7,7 +7,7 @@
 #ifndef TARE_CLUSTERERS_SAFETENSORS_H
 #define TARE_CLUSTERERS_SAFETENSORS_H
 
-#include <tare/plugin.h>
+#include <tare/sdk.h>
 
 #include <jansson.h>
 

@@ -1,7 +1,5 @@
 #include "bert.h"
 
-#include "../common/fail.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +30,7 @@ static tare_status scratch_new(const struct bert *b, int64_t tokens, int64_t lon
     int64_t total = 0;
     for (int i = 0; i < 7; i++) total += round_up_16(sizes[i]);
     float *at = s->memory = aligned_alloc(64, (size_t)total * sizeof(float));
-    if (!at) return fail(error, TARE_E_NOMEM, "no memory for %lld tokens", (long long)tokens);
+    if (!at) return tare_fail(error, TARE_E_NOMEM, "no memory for %lld tokens", (long long)tokens);
     for (int i = 0; i < 7; i++) {
         *parts[i] = at;
         at += round_up_16(sizes[i]);
@@ -59,7 +57,8 @@ static tare_status embed(const struct bert *b, const int32_t *ids, int64_t n, fl
     const int64_t c = b->width;
     for (int64_t t = 0; t < n; t++) {
         if (ids[t] < 0 || ids[t] >= b->vocabulary)
-            return fail(error, TARE_E_RANGE, "invalid token id %d: the model has %lld words", ids[t], (long long)b->vocabulary);
+            return tare_fail(error, TARE_E_RANGE, "invalid token id %d: the model has %lld words", ids[t],
+                             (long long)b->vocabulary);
         const float *position = b->position + t * c;
         if (b->words->type == TENSOR_F32) {
             memcpy(h + t * c, b->words->data + ids[t] * c * 4, (size_t)c * 4);

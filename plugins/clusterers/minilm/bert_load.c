@@ -1,5 +1,4 @@
 /* Reads a BERT folder: the kind of the model, and its weights. */
-#include "../common/fail.h"
 #include "bert.h"
 #include "wordpiece.h"
 
@@ -17,11 +16,12 @@ static tare_status read_json(const char *folder, const char *name, int needed, j
     json_error_t bad;
     *out = NULL;
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
-        return fail(error, TARE_E_INVALID, "%s: path too long", folder);
+        return tare_fail(error, TARE_E_INVALID, "%s: path too long", folder);
     if (!needed && access(path, F_OK)) return TARE_OK;
     *out = json_load_file(path, 0, &bad);
     return *out ? TARE_OK
-                : fail(error, access(path, F_OK) ? TARE_E_NOT_FOUND : TARE_E_CORRUPT, "%s: line %d: %s", path, bad.line, bad.text);
+                : tare_fail(error, access(path, F_OK) ? TARE_E_NOT_FOUND : TARE_E_CORRUPT, "%s: line %d: %s", path, bad.line,
+                            bad.text);
 }
 
 static tare_status size_of(const json_t *config, const char *key, int64_t most, int64_t *out, tare_error *error)
@@ -29,8 +29,8 @@ static tare_status size_of(const json_t *config, const char *key, int64_t most, 
     const json_t *v = json_object_get(config, key);
     *out = json_integer_value(v);
     if (!json_is_integer(v) || *out < 1 || *out > most)
-        return fail(error, TARE_E_CONFIG, "config.json: %s is %s; 1 to %lld is possible", key,
-                    json_is_integer(v) ? "out of range" : "missing", (long long)most);
+        return tare_fail(error, TARE_E_CONFIG, "config.json: %s is %s; 1 to %lld is possible", key,
+                         json_is_integer(v) ? "out of range" : "missing", (long long)most);
     return TARE_OK;
 }
 
@@ -38,8 +38,8 @@ static tare_status expect_tensor(const json_t *config, const char *key, const ch
 {
     const json_t *v = json_object_get(config, key);
     if (!v || !strcmp(json_is_string(v) ? json_string_value(v) : "?", wanted)) return TARE_OK;
-    return fail(error, TARE_E_UNSUPPORTED, "config.json: %s is %s; only %s is understood", key,
-                json_is_string(v) ? json_string_value(v) : "no text", wanted);
+    return tare_fail(error, TARE_E_UNSUPPORTED, "config.json: %s is %s; only %s is understood", key,
+                     json_is_string(v) ? json_string_value(v) : "no text", wanted);
 }
 
 static tare_status read_config(struct bert *b, const json_t *c, tare_error *error)
@@ -57,9 +57,9 @@ static tare_status read_config(struct bert *b, const json_t *c, tare_error *erro
     const json_t *eps = json_object_get(c, "layer_norm_eps");
     b->eps = json_is_number(eps) ? (float)json_number_value(eps) : 1e-12f;
     if (b->width % b->heads || b->width % PANEL || b->inner % PANEL || (b->width / b->heads) % PANEL)
-        return fail(error, TARE_E_UNSUPPORTED,
-                    "config.json: hidden_size %lld, %lld heads and intermediate_size %lld; widths must be multiples of %d",
-                    (long long)b->width, (long long)b->heads, (long long)b->inner, PANEL);
+        return tare_fail(error, TARE_E_UNSUPPORTED,
+                         "config.json: hidden_size %lld, %lld heads and intermediate_size %lld; widths must be multiples of %d",
+                         (long long)b->width, (long long)b->heads, (long long)b->inner, PANEL);
     return TARE_OK;
 }
 
@@ -78,14 +78,15 @@ static tare_status read_modules(struct bert *b, const char *folder, tare_error *
         const char *type = json_string_value(json_object_get(m, "type")), *dot = type ? strrchr(type, '.') : NULL;
         int known = 0;
         for (size_t j = 0; j < sizeof KNOWN / sizeof *KNOWN; j++) known = known || (dot && !strcmp(dot + 1, KNOWN[j]));
-        if (!known && !s) s = fail(error, TARE_E_UNSUPPORTED, "modules.json: unknown module %s", type ? type : "without a type");
+        if (!known && !s)
+            s = tare_fail(error, TARE_E_UNSUPPORTED, "modules.json: unknown module %s", type ? type : "without a type");
     }
     json_decref(modules);
     if (!s) s = read_json(folder, "1_Pooling/config.json", 0, &pooling, error);
     if (s || !pooling) return s;
     b->pool_cls = json_is_true(json_object_get(pooling, "pooling_mode_cls_token"));
     if (!b->pool_cls && !json_is_true(json_object_get(pooling, "pooling_mode_mean_tokens")))
-        s = fail(error, TARE_E_UNSUPPORTED, "1_Pooling/config.json: pools neither by the mean of tokens nor by [CLS]");
+        s = tare_fail(error, TARE_E_UNSUPPORTED, "1_Pooling/config.json: pools neither by the mean of tokens nor by [CLS]");
     json_decref(pooling);
     return s;
 }
@@ -99,8 +100,8 @@ static tare_status read_length(struct bert *b, const char *folder, int64_t max_l
     json_decref(config);
     b->max_length = max_length ? max_length : said > 0 ? said : b->positions;
     if (b->max_length > b->positions)
-        return fail(error, TARE_E_RANGE, "max_length is %lld, and the model has %lld positions", (long long)b->max_length,
-                    (long long)b->positions);
+        return tare_fail(error, TARE_E_RANGE, "max_length is %lld, and the model has %lld positions", (long long)b->max_length,
+                         (long long)b->positions);
     return TARE_OK;
 }
 
@@ -121,10 +122,10 @@ static const struct tensor *tensor_of(struct loader *l, int64_t rows, int64_t co
     snprintf(full, sizeof full, "%s%s", l->prefix, name);
     const struct tensor *t = safetensors_find(&l->b->file, full);
     if (!t) {
-        l->status = fail(l->error, TARE_E_CORRUPT, "%s: has no tensor %s", l->b->path, full);
+        l->status = tare_fail(l->error, TARE_E_CORRUPT, "%s: has no tensor %s", l->b->path, full);
     } else if (t->rank != (cols ? 2 : 1) || t->shape[0] != rows || (cols && t->shape[1] != cols)) {
-        l->status = fail(l->error, TARE_E_SHAPE, "%s: invalid shape of tensor %s: must be [%lld, %lld] as in config.json",
-                         l->b->path, full, (long long)rows, (long long)cols);
+        l->status = tare_fail(l->error, TARE_E_SHAPE, "%s: invalid shape of tensor %s: must be [%lld, %lld] as in config.json",
+                              l->b->path, full, (long long)rows, (long long)cols);
         t = NULL;
     }
     return t;
@@ -137,7 +138,7 @@ static void read_floats(struct loader *l, int64_t rows, int64_t cols, const char
     l->status = tensor_floats(&l->b->file, t, out, l->error);
     for (int64_t i = 0; i < t->items && !l->status; i++)
         if (!isfinite(out[i]))
-            l->status = fail(l->error, TARE_E_NOT_FINITE, "%s: tensor %s has a NaN or an infinity", l->b->path, name);
+            l->status = tare_fail(l->error, TARE_E_NOT_FINITE, "%s: tensor %s has a NaN or an infinity", l->b->path, name);
     l->b->hash = bytes_hash(t->data, t->end - t->begin, l->b->hash);
 }
 
@@ -199,8 +200,8 @@ static void read_embeddings(struct loader *l)
     b->words = tensor_of(l, b->vocabulary, c, "embeddings.word_embeddings.weight");
     if (!b->words) return;
     if (b->words->type != TENSOR_F32 && b->words->type != TENSOR_F16 && b->words->type != TENSOR_BF16) {
-        l->status = fail(l->error, TARE_E_UNSUPPORTED, "%s: word embeddings of type %s; F32, F16 and BF16 are understood", b->path,
-                         b->words->type_name);
+        l->status = tare_fail(l->error, TARE_E_UNSUPPORTED, "%s: word embeddings of type %s; F32, F16 and BF16 are understood",
+                              b->path, b->words->type_name);
         return;
     }
     b->hash = bytes_hash(b->words->data, b->words->end - b->words->begin, b->hash);
@@ -211,7 +212,7 @@ static void read_embeddings(struct loader *l)
     snprintf(name, sizeof name, "%sembeddings.token_type_embeddings.weight", l->prefix);
     types = l->status ? NULL : safetensors_find(&b->file, name);
     if (types && (types->rank != 2 || types->shape[0] < 1 || types->shape[1] != c))
-        l->status = fail(l->error, TARE_E_SHAPE, "%s: tensor %s does not have rows of %lld", b->path, name, (long long)c);
+        l->status = tare_fail(l->error, TARE_E_SHAPE, "%s: tensor %s does not have rows of %lld", b->path, name, (long long)c);
     if (types && !l->status) read_floats(l, types->shape[0], c, "embeddings.token_type_embeddings.weight", l->scratch);
     if (types)
         for (int64_t i = 0; !l->status && i < b->positions * c; i++) b->position[i] += l->scratch[i % c];
@@ -236,7 +237,7 @@ static tare_status read_weights(struct bert *b, tare_error *error)
     l.at = b->memory;
     if (!b->memory || !b->layer || !l.scratch) {
         free(l.scratch);
-        return fail(error, TARE_E_NOMEM, "no memory for %lld MB of weights", (long long)(floats * 4 >> 20));
+        return tare_fail(error, TARE_E_NOMEM, "no memory for %lld MB of weights", (long long)(floats * 4 >> 20));
     }
     for (int64_t i = 0; i < b->layers && !l.status; i++) read_layer(&l, i);
     if (!l.status) read_embeddings(&l);
@@ -254,7 +255,7 @@ tare_status bert_open(struct bert *b, const char *folder, int64_t max_length, ta
     if (!s) s = read_modules(b, folder, error);
     if (!s) s = read_length(b, folder, max_length, error);
     b->path = s ? NULL : malloc(PATH_SIZE);
-    if (!s && !b->path) s = fail(error, TARE_E_NOMEM, "no memory");
+    if (!s && !b->path) s = tare_fail(error, TARE_E_NOMEM, "no memory");
     if (!s) snprintf(b->path, PATH_SIZE, "%s/model.safetensors", folder);
     if (!s) s = safetensors_open(&b->file, b->path, error);
     if (!s) s = read_weights(b, error);

@@ -2,7 +2,6 @@
  * models of the same form): WordPiece, mean pooling over all tokens (or [CLS], as the folder says),
  * L2 norm. Texts are packed, not padded; texts longer than max_length tokens are truncated. */
 #include "../../common/built_in.h"
-#include "../common/fail.h"
 #include "bert.h"
 #include "wordpiece.h"
 
@@ -12,18 +11,15 @@
 enum { P_MODEL, P_MAX_LENGTH, N_PARAMS };
 
 static const tare_param PARAMS[N_PARAMS] = {
-    {.key = "model",
-     .doc = "Hugging Face folder with config.json, model.safetensors and tokenizer.json (or vocab.txt)",
-     .type = TARE_PATH,
-     .flags = TARE_REQUIRED},
+    TARE_PATH_PARAM("model", NULL, "Hugging Face folder with config.json, model.safetensors and tokenizer.json (or vocab.txt)",
+                    TARE_PARAM_REQUIRED),
     {.key = "max_length",
      .fallback = "0",
      .doc = "largest number of tokens of a text, [CLS] and [SEP] included; 0: as in sentence_bert_config.json",
      .unit = "tokens",
-     .min = 0,
      .max = 1000000,
-     .type = TARE_INT,
-     .flags = TARE_LOCKED_ON_RESUME},
+     .type = TARE_PARAM_INT,
+     .flags = TARE_PARAM_MIN | TARE_PARAM_MAX | TARE_PARAM_LOCKED_ON_RESUME},
 };
 
 struct minilm {
@@ -40,14 +36,14 @@ static void destroy(void *self)
     free(m);
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)host;
+    const tare_value *values = setup->values;
     if (values[P_MAX_LENGTH].i == 1 || values[P_MAX_LENGTH].i == 2)
-        return fail(error, TARE_E_RANGE, "max_length = %lld: must be 0 or at least 3, since [CLS] and [SEP] are two tokens",
-                    (long long)values[P_MAX_LENGTH].i);
+        return tare_fail(error, TARE_E_RANGE, "max_length = %lld: must be 0 or at least 3, since [CLS] and [SEP] are two tokens",
+                         (long long)values[P_MAX_LENGTH].i);
     struct minilm *m = calloc(1, sizeof *m);
-    if (!m) return fail(error, TARE_E_NOMEM, "no memory");
+    if (!m) return tare_fail(error, TARE_E_NOMEM, "no memory");
     tare_status status = wordpiece_open(&m->pieces, values[P_MODEL].s, error);
     if (!status) status = bert_open(&m->bert, values[P_MODEL].s, values[P_MAX_LENGTH].i, error);
     if (status) {
@@ -58,9 +54,12 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
     return TARE_OK;
 }
 
-static int64_t dim(const void *self)
+static tare_status sizes(const void *self, tare_sizes *out, tare_error *error)
 {
-    return ((const struct minilm *)self)->bert.width;
+    const struct minilm *s = self;
+    (void)error;
+    out->dim = s->bert.width;
+    return TARE_OK;
 }
 
 struct text_order {
@@ -107,8 +106,8 @@ static tare_status encode_part(const struct minilm *m, const struct part *p, flo
     for (int64_t i = 0; i < p->n && !status; i++) {
         for (int64_t j = 0; j < d; j++) {
             if (!isfinite(p->embedding[i * d + j]))
-                return fail(error, TARE_E_NOT_FINITE, "the embedding of text %lld is not finite; the weights are damaged",
-                            (long long)p->order[i].index);
+                return tare_fail(error, TARE_E_NOT_FINITE, "the embedding of text %lld is not finite; the weights are damaged",
+                                 (long long)p->order[i].index);
             out[p->order[i].index * d + j] = p->embedding[i * d + j];
         }
     }
@@ -122,7 +121,8 @@ static tare_status encode(void *self, const tare_text *texts, int64_t n, float *
     struct text_order *order = malloc((size_t)n * sizeof *order);
     int32_t *ids = malloc((size_t)(PART * m->bert.max_length) * sizeof *ids);
     float *embedding = malloc((size_t)(PART * m->bert.width) * sizeof *embedding);
-    tare_status status = order && ids && embedding ? TARE_OK : fail(error, TARE_E_NOMEM, "no memory for %lld texts", (long long)n);
+    tare_status status =
+        order && ids && embedding ? TARE_OK : tare_fail(error, TARE_E_NOMEM, "no memory for %lld texts", (long long)n);
     for (int64_t i = 0; i < n && !status; i++) order[i] = (struct text_order){texts[i].size, i};
     if (!status) qsort(order, (size_t)n, sizeof *order, longest_first);
     for (int64_t first = 0; first < n && !status; first += PART) {
@@ -135,24 +135,23 @@ static tare_status encode(void *self, const tare_text *texts, int64_t n, float *
     return status;
 }
 
-static tare_status identity(const void *self, char *text, int64_t capacity, tare_error *error)
+static tare_status identity(const void *self, const tare_stream *out, tare_error *error)
 {
     const struct minilm *m = self;
-    const int n = snprintf(text, (size_t)capacity, "weights=%016llx vocabulary=%016llx tokens=%lld pooling=%s",
-                           (unsigned long long)m->bert.hash, (unsigned long long)m->pieces.hash, (long long)m->bert.max_length,
-                           m->bert.pool_cls ? "cls" : "mean");
-    return n < capacity ? TARE_OK : fail(error, TARE_E_RANGE, "the identity does not fit into %lld bytes", (long long)capacity);
+    (void)error;
+    return tare_print(out, "weights=%016llx vocabulary=%016llx tokens=%lld pooling=%s", (unsigned long long)m->bert.hash,
+                      (unsigned long long)m->pieces.hash, (long long)m->bert.max_length, m->bert.pool_cls ? "cls" : "mean");
 }
 
 static const tare_encoder FUNCTIONS = {
     .struct_size = sizeof FUNCTIONS,
     .create = create,
     .destroy = destroy,
-    .dim = dim,
+    .sizes = sizes,
     .encode = encode,
     .identity = identity,
 };
 
-BUILT_IN("minilm", .kind = TARE_ENCODER,
+BUILT_IN("minilm", .kind = TARE_KIND_ENCODER,
          .summary = "sentence embeddings by a BERT encoder (all-MiniLM-L6-v2 and similar models) from a Hugging Face folder",
-         .source = "arXiv 1908.10084", .params = PARAMS, .n_params = N_PARAMS, .threading = TARE_REENTRANT)
+         .about = ABOUT("arXiv 1908.10084"), TARE_PARAMS(PARAMS, N_PARAMS), .calls = TARE_CALLS_CONCURRENT)

@@ -1,7 +1,5 @@
 #include "wordpiece.h"
 
-#include "../common/fail.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -189,7 +187,7 @@ tare_status wordpiece_encode(const struct wordpiece *w, tare_text text, int64_t 
     }
     if (g.size) end_word(&g);
     free(g.word);
-    if (g.out_of_memory) return fail(error, TARE_E_NOMEM, "no memory for a word");
+    if (g.out_of_memory) return tare_fail(error, TARE_E_NOMEM, "no memory for a word");
     if (g.n > g.limit) g.n = g.limit;
     ids[0] = w->cls;
     ids[g.n + 1] = w->sep;

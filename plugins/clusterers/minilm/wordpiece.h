@@ -14,7 +14,7 @@
 #ifndef TARE_CLUSTERERS_WORDPIECE_H
 #define TARE_CLUSTERERS_WORDPIECE_H
 
-#include <tare/plugin.h>
+#include <tare/sdk.h>
 
 struct piece {
     const char *text; /* in the arena; NULL: an empty slot */

@@ -1,5 +1,4 @@
 /* Reads the vocabulary and the settings of a WordPiece tokenizer. */
-#include "../common/fail.h"
 #include "wordpiece.h"
 
 #include <errno.h>
@@ -30,7 +29,8 @@ static tare_status table_new(struct wordpiece *w, int64_t n, tare_error *error)
     while (w->slots < 2 * n) w->slots *= 2;
     w->table = calloc((size_t)w->slots, sizeof *w->table);
     w->owned = calloc((size_t)n, sizeof *w->owned);
-    return w->table && w->owned ? TARE_OK : fail(error, TARE_E_NOMEM, "no memory for a vocabulary of %lld pieces", (long long)n);
+    return w->table && w->owned ? TARE_OK
+                                : tare_fail(error, TARE_E_NOMEM, "no memory for a vocabulary of %lld pieces", (long long)n);
 }
 
 static const struct piece *find_slot(const struct wordpiece *w, const char *text, int64_t size)
@@ -47,11 +47,11 @@ static const struct piece *find_slot(const struct wordpiece *w, const char *text
 static tare_status put_token(struct wordpiece *w, const char *text, int64_t size, int64_t id, tare_error *error)
 {
     if (id < 0 || id > INT32_MAX || size > 4096)
-        return fail(error, TARE_E_CORRUPT, "the vocabulary has an impossible entry (id %lld)", (long long)id);
+        return tare_fail(error, TARE_E_CORRUPT, "the vocabulary has an impossible entry (id %lld)", (long long)id);
     /* vocab.txt of some models repeats a line: the first one counts */
     if (find_slot(w, text, size)) return TARE_OK;
     char *copy = malloc((size_t)size + 1);
-    if (!copy) return fail(error, TARE_E_NOMEM, "no memory for the vocabulary");
+    if (!copy) return tare_fail(error, TARE_E_NOMEM, "no memory for the vocabulary");
     memcpy(copy, text, (size_t)size);
     copy[size] = 0;
     w->owned[w->n++] = copy;
@@ -67,7 +67,7 @@ static tare_status put_token(struct wordpiece *w, const char *text, int64_t size
 static tare_status id_of(const struct wordpiece *w, const char *token, int32_t *id, tare_error *error)
 {
     const struct piece *p = find_slot(w, token, (int64_t)strlen(token));
-    if (!p) return fail(error, TARE_E_CORRUPT, "the vocabulary has no %s", token);
+    if (!p) return tare_fail(error, TARE_E_CORRUPT, "the vocabulary has no %s", token);
     *id = p->id;
     return TARE_OK;
 }
@@ -79,7 +79,7 @@ static tare_status add_token(struct wordpiece *w, const char *text, int64_t size
     if (more) w->added = more;
     if (!more || !copy) {
         free(copy);
-        return fail(error, TARE_E_NOMEM, "no memory for added tokens");
+        return tare_fail(error, TARE_E_NOMEM, "no memory for added tokens");
     }
     memcpy(copy, text, (size_t)size);
     copy[size] = 0;
@@ -109,16 +109,17 @@ static tare_status read_model(struct wordpiece *w, const json_t *root, const cha
     const char *type = text_or(model, "type", "WordPiece"), *key, *normalizer;
     json_t *value;
     if (strcmp(type, "WordPiece") || !json_object_size(vocab))
-        return fail(error, TARE_E_UNSUPPORTED, "%s: its model is %s; a WordPiece vocabulary is needed", path, type);
+        return tare_fail(error, TARE_E_UNSUPPORTED, "%s: its model is %s; a WordPiece vocabulary is needed", path, type);
     const json_t *n = json_object_get(root, "normalizer");
     normalizer = text_or(n, "type", "");
     if (strcmp(normalizer, "BertNormalizer"))
-        return fail(error, TARE_E_UNSUPPORTED, "%s: its normalizer is %s; BertNormalizer is needed", path,
-                    *normalizer ? normalizer : "absent");
+        return tare_fail(error, TARE_E_UNSUPPORTED, "%s: its normalizer is %s; BertNormalizer is needed", path,
+                         *normalizer ? normalizer : "absent");
     tare_status status = table_new(w, (int64_t)json_object_size(vocab), error);
     json_object_foreach(vocab, key, value)
     {
-        if (!status && !json_is_integer(value)) status = fail(error, TARE_E_CORRUPT, "%s: the id of %s is not a number", path, key);
+        if (!status && !json_is_integer(value))
+            status = tare_fail(error, TARE_E_CORRUPT, "%s: the id of %s is not a number", path, key);
         if (!status) status = put_token(w, key, (int64_t)strlen(key), json_integer_value(value), error);
     }
     if (status) return status;
@@ -142,7 +143,7 @@ static tare_status read_template(struct wordpiece *w, const json_t *root, tare_e
         cls = text_or(json_object_get(json_array_get(single, 0), "SpecialToken"), "id", cls);
         sep = text_or(json_object_get(json_array_get(single, 2), "SpecialToken"), "id", sep);
     } else if (single) {
-        return fail(error, TARE_E_UNSUPPORTED, "tokenizer.json: its post_processor is not [token] text [token]");
+        return tare_fail(error, TARE_E_UNSUPPORTED, "tokenizer.json: its post_processor is not [token] text [token]");
     } else {
         if (json_is_array(json_object_get(post, "cls"))) cls = json_string_value(json_array_get(json_object_get(post, "cls"), 0));
         if (json_is_array(json_object_get(post, "sep"))) sep = json_string_value(json_array_get(json_object_get(post, "sep"), 0));
@@ -176,14 +177,14 @@ static tare_status read_lines(struct wordpiece *w, FILE *f, tare_error *error)
     while (getline(&line, &capacity, f) >= 0) n++;
     tare_status status = TARE_OK;
     if (!feof(f))
-        status = fail(error, TARE_E_IO, "vocab.txt: line %lld cannot be read: %s", (long long)n + 1, strerror(errno));
+        status = tare_fail(error, TARE_E_IO, "vocab.txt: line %lld cannot be read: %s", (long long)n + 1, strerror(errno));
     else
-        status = n ? table_new(w, n, error) : fail(error, TARE_E_CORRUPT, "vocab.txt is empty");
+        status = n ? table_new(w, n, error) : tare_fail(error, TARE_E_CORRUPT, "vocab.txt is empty");
     rewind(f);
     for (int64_t id = 0; !status && id < n; id++) {
         ssize_t size = getline(&line, &capacity, f);
         if (size < 0)
-            status = fail(error, TARE_E_IO, "vocab.txt: line %lld cannot be read: %s", (long long)id + 1, strerror(errno));
+            status = tare_fail(error, TARE_E_IO, "vocab.txt: line %lld cannot be read: %s", (long long)id + 1, strerror(errno));
         while (size > 0 && (line[size - 1] == '\n' || line[size - 1] == '\r')) size--;
         if (size > 0) status = put_token(w, line, size, id, error);
     }
@@ -197,7 +198,7 @@ static tare_status read_vocabulary(struct wordpiece *w, const char *folder, tare
     char path[PATH_SIZE];
     snprintf(path, sizeof path, "%s/vocab.txt", folder);
     FILE *f = fopen(path, "rb");
-    if (!f) return fail(error, TARE_E_NOT_FOUND, "%s: missing tokenizer.json or vocab.txt", folder);
+    if (!f) return tare_fail(error, TARE_E_NOT_FOUND, "%s: missing tokenizer.json or vocab.txt", folder);
     tare_status status = read_lines(w, f, error);
     fclose(f);
     if (status) return status;
@@ -224,14 +225,15 @@ tare_status wordpiece_open(struct wordpiece *w, const char *folder, tare_error *
     char path[PATH_SIZE];
     *w = (struct wordpiece){0};
     if (snprintf(path, sizeof path, "%s/tokenizer.json", folder) >= (int)sizeof path)
-        return fail(error, TARE_E_INVALID, "%s: path too long", folder);
+        return tare_fail(error, TARE_E_INVALID, "%s: path too long", folder);
     FILE *f = fopen(path, "rb");
     tare_status status;
     if (f) {
         json_error_t bad;
         json_t *root = json_loadf(f, 0, &bad);
         fclose(f);
-        status = root ? read_json(w, root, path, error) : fail(error, TARE_E_CORRUPT, "%s: line %d: %s", path, bad.line, bad.text);
+        status =
+            root ? read_json(w, root, path, error) : tare_fail(error, TARE_E_CORRUPT, "%s: line %d: %s", path, bad.line, bad.text);
         json_decref(root);
     } else {
         status = read_vocabulary(w, folder, error);

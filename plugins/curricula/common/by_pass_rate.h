@@ -25,14 +25,14 @@ static void destroy(void *self)
     x->host->release(x->host->ctx, x);
 }
 
-static tare_status new_by_pass_rate(const tare_host *host, const tare_value *values, const tare_rows *rows, void **self,
-                                    tare_error *error)
+static tare_status new_by_pass_rate(const tare_setup *setup, void **self, tare_error *error)
 {
+    const tare_host *host = setup->host;
     struct by_pass_rate *x = host->alloc(host->ctx, sizeof *x, 0);
     if (!x) return tare_fail(error, TARE_E_NOMEM, "no memory");
     x->host = host;
-    x->v = values;
-    const tare_status status = passes_new(host, rows->n, &x->passes, error);
+    x->v = setup->values;
+    const tare_status status = passes_new(host, setup->dataset->n_rows, &x->passes, error);
     if (status)
         host->release(host->ctx, x);
     else
@@ -40,15 +40,14 @@ static tare_status new_by_pass_rate(const tare_host *host, const tare_value *val
     return status;
 }
 
-static tare_status next(const void *self, const tare_draw *draw, int64_t *row, int64_t *rollouts, tare_error *error)
+static tare_status next(const void *self, const tare_draw *draw, tare_choice *out, tare_error *error)
 {
     const struct by_pass_rate *x = self;
     const struct passes *p = &x->passes;
     double *weight = x->host->alloc(x->host->ctx, p->n * (int64_t)sizeof *weight, 0);
-    (void)rollouts;
     if (!weight) return tare_fail(error, TARE_E_NOMEM, "no memory for %lld rows", (long long)p->n);
     for (int64_t i = 0; i < p->n; i++) weight[i] = weight_of(x->v, p->right[i], p->total[i]);
-    const tare_status status = rows_choose(x->host, draw, weight, p->n, row, error);
+    const tare_status status = rows_choose(x->host, draw, weight, p->n, out->row, error);
     x->host->release(x->host->ctx, weight);
     return status;
 }

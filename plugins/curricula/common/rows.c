@@ -1,8 +1,6 @@
 #include "rows.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 double rows_unit(const uint32_t word[2])
 {
@@ -101,19 +99,19 @@ void passes_free(struct passes *p)
     p->host->release(p->host->ctx, p->total);
 }
 
-void group_passes(const tare_groups *groups, int64_t m, int64_t *right, int64_t *verified)
+void group_passes(const tare_batch *groups, int64_t m, int64_t *right, int64_t *verified)
 {
     *right = *verified = 0;
     for (int64_t i = groups->group_begin[m]; i < groups->group_begin[m + 1]; i++) {
-        *right += groups->verdict[i] == TARE_CORRECT;
-        *verified += groups->verdict[i] != TARE_TIMED_OUT && groups->verdict[i] != TARE_CRASHED;
+        *right += verdict_of(groups, i) == TARE_VERDICT_CORRECT;
+        *verified += has_verdict(groups, i);
     }
 }
 
-void passes_add(struct passes *p, const tare_groups *groups, double rho)
+void passes_add(struct passes *p, const tare_batch *groups, double rho)
 {
     for (int64_t m = 0; m < groups->n_groups; m++) {
-        const int64_t row = groups->row[m];
+        const int64_t row = row_of(groups, m);
         int64_t right, verified;
         group_passes(groups, m, &right, &verified);
         if (!verified) continue;
@@ -124,9 +122,9 @@ void passes_add(struct passes *p, const tare_groups *groups, double rho)
 
 tare_status passes_save(const struct passes *p, const tare_stream *out)
 {
-    tare_status status = out->write(out->ctx, &p->n, sizeof p->n);
-    if (!status) status = out->write(out->ctx, p->right, p->n * (int64_t)sizeof *p->right);
-    return status ? status : out->write(out->ctx, p->total, p->n * (int64_t)sizeof *p->total);
+    tare_status status = tare_put(out, &p->n, sizeof p->n);
+    if (!status) status = tare_put(out, p->right, p->n * (int64_t)sizeof *p->right);
+    return status ? status : tare_put(out, p->total, p->n * (int64_t)sizeof *p->total);
 }
 
 static tare_status check_passes(const struct passes *p, tare_error *error)
@@ -142,13 +140,12 @@ tare_status passes_load(struct passes *p, const tare_stream *in, tare_error *err
 {
     int64_t n = 0;
     struct passes fresh;
-    if (in->read(in->ctx, &n, sizeof n)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
+    if (tare_get(in, &n, sizeof n)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
     if (n != p->n)
         return tare_fail(error, TARE_E_VERSION, "the state is of %lld rows, data.train has %lld", (long long)n, (long long)p->n);
     tare_status status = passes_new(p->host, n, &fresh, error);
     if (status) return status;
-    if (in->read(in->ctx, fresh.right, n * (int64_t)sizeof *fresh.right) ||
-        in->read(in->ctx, fresh.total, n * (int64_t)sizeof *fresh.total))
+    if (tare_get(in, fresh.right, n * (int64_t)sizeof *fresh.right) || tare_get(in, fresh.total, n * (int64_t)sizeof *fresh.total))
         status = tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
     if (!status) status = check_passes(&fresh, error);
     if (status) {
@@ -164,21 +161,21 @@ tare_status passes_load(struct passes *p, const tare_stream *in, tare_error *err
 
 tare_status counts_save(const int64_t *count, int64_t n, const tare_stream *out)
 {
-    const tare_status status = out->write(out->ctx, &n, sizeof n);
-    return status ? status : out->write(out->ctx, count, n * (int64_t)sizeof *count);
+    const tare_status status = tare_put(out, &n, sizeof n);
+    return status ? status : tare_put(out, count, n * (int64_t)sizeof *count);
 }
 
 tare_status counts_load(const tare_host *host, const tare_stream *in, int64_t n, const char *what, int64_t *count,
                         tare_error *error)
 {
     int64_t saved = 0;
-    if (in->read(in->ctx, &saved, sizeof saved)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
+    if (tare_get(in, &saved, sizeof saved)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
     if (saved != n)
         return tare_fail(error, TARE_E_VERSION, "the state is of %lld %s, this run has %lld", (long long)saved, what, (long long)n);
     int64_t *fresh = take_rows(host, n, sizeof *fresh, error);
     if (!fresh) return TARE_E_NOMEM;
     tare_status status = TARE_OK;
-    if (in->read(in->ctx, fresh, n * (int64_t)sizeof *fresh)) status = tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
+    if (tare_get(in, fresh, n * (int64_t)sizeof *fresh)) status = tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
     for (int64_t i = 0; i < n && !status; i++)
         if (fresh[i] < 0 || fresh[i] > INT64_MAX / 8192) /* their sum must be finite, too */
             status = tare_fail(error, TARE_E_CORRUPT, "number %lld of the state is %lld", (long long)i, (long long)fresh[i]);

@@ -3,7 +3,7 @@
 #ifndef CURRICULA_ROWS_H
 #define CURRICULA_ROWS_H
 
-#include <tare/sdk.h>
+#include "wants.h"
 
 /* Streams of host->random; those of a choice are numbered by the cursor after them. */
 enum { STREAM_ORDER = 0, STREAM_SOURCE = 1 << 20, STREAM_CHOICE = 1 << 21 };
@@ -34,11 +34,11 @@ tare_status passes_new(const tare_host *host, int64_t n, struct passes *out, tar
 void passes_free(struct passes *p);
 /* Updates right <- rho right + S, total <- rho total + N for the row of each group, where S of its
  * N rollouts with a verdict are correct. */
-void passes_add(struct passes *p, const tare_groups *groups, double rho);
+void passes_add(struct passes *p, const tare_batch *groups, double rho);
 tare_status passes_save(const struct passes *p, const tare_stream *out);
 tare_status passes_load(struct passes *p, const tare_stream *in, tare_error *error);
 /* Counts the correct rollouts of group m, and those with a verdict. */
-void group_passes(const tare_groups *groups, int64_t m, int64_t *right, int64_t *verified);
+void group_passes(const tare_batch *groups, int64_t m, int64_t *right, int64_t *verified);
 
 /* Save and load n numbers of at least 0, after their count. */
 tare_status counts_save(const int64_t *count, int64_t n, const tare_stream *out);

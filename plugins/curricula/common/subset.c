@@ -9,16 +9,16 @@ static int larger_first(const void *a, const void *b)
     return (x->rollout > y->rollout) - (x->rollout < y->rollout);
 }
 
-int64_t subset_rank(const tare_groups *groups, int64_t m, const double *value, struct ranked *out)
+int64_t subset_rank(const tare_batch *groups, int64_t m, const double *value, struct ranked *out)
 {
     int64_t n = 0;
     for (int64_t i = groups->group_begin[m]; i < groups->group_begin[m + 1]; i++)
-        if (groups->verdict[i] != TARE_TIMED_OUT && groups->verdict[i] != TARE_CRASHED) out[n++] = (struct ranked){value[i], i};
+        if (has_verdict(groups, i)) out[n++] = (struct ranked){value[i], i};
     qsort(out, (size_t)n, sizeof *out, larger_first);
     return n;
 }
 
-tare_status subset_new(const tare_host *host, const tare_groups *groups, struct subset *out, tare_error *error)
+tare_status subset_new(const tare_host *host, const tare_batch *groups, struct subset *out, tare_error *error)
 {
     *out = (struct subset){.host = host};
     out->value = host->alloc(host->ctx, (groups->n_rollouts + 1) * (int64_t)sizeof *out->value, 0);

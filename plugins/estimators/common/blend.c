@@ -82,14 +82,15 @@ static struct blend_history history_of(const void *self, int32_t k)
 tare_status blend_advantages(const void *self, struct blend_history (*history)(const void *self, int32_t cluster),
                              const struct blend_form *form, const tare_batch *batch, tare_advantages *out, tare_error *error)
 {
+    const int32_t *cluster = TARE_COLUMN(batch, W_CLUSTER, int32_t);
     const double delta = form->delta, clip = form->advantage_clip;
     for (int64_t m = 0; m < batch->n_groups; m++) {
         const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
         const double *R = batch->reward + first;
-        if (batch->cluster[m] >= form->K)
+        if (cluster[m] >= form->K)
             return tare_fail(error, TARE_E_RANGE, "group %lld: cluster %d, but there are %lld; set clusters to the codebook's size",
-                             (long long)m, batch->cluster[m], (long long)form->K);
-        const struct blend_history h = history(self, batch->cluster[m]);
+                             (long long)m, cluster[m], (long long)form->K);
+        const struct blend_history h = history(self, cluster[m]);
         const double mean = group_mean(R, n), variance = group_variance(R, n, mean, form->ddof);
         const double baseline = h.w * h.mu + (1 - h.w) * mean;
         const double scale = sqrt(h.w * h.v + (1 - h.w) * variance);
@@ -117,16 +118,19 @@ tare_status blend_compute(const void *self, const tare_batch *batch, const doubl
 
 /* ---------------------------------------- moments; sums: [K, 3] of S1, S2, N */
 
-int64_t blend_collect_size(const void *self)
+tare_status blend_sizes(const void *self, tare_sizes *out, tare_error *error)
 {
-    return 3 * ((const struct blend *)self)->K;
+    (void)error;
+    out->collect = 3 * ((const struct blend *)self)->K;
+    return TARE_OK;
 }
 
 tare_status blend_collect(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
 {
+    const int32_t k = TARE_COLUMN(batch, W_CLUSTER, int32_t)[group];
     (void)self, (void)error;
-    if (batch->cluster[group] < 0) return TARE_OK;
-    double *S = sum + 3 * (int64_t)batch->cluster[group];
+    if (k < 0) return TARE_OK;
+    double *S = sum + 3 * (int64_t)k;
     for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++) {
         S[0] += batch->reward[i];
         S[1] += batch->reward[i] * batch->reward[i];
@@ -135,11 +139,11 @@ tare_status blend_collect(const void *self, const tare_batch *batch, int64_t gro
     return TARE_OK;
 }
 
-tare_status blend_apply(void *self, int64_t step, const double *collected, tare_error *error)
+tare_status blend_apply(void *self, const tare_update *update, tare_error *error)
 {
     struct blend *s = self;
-    const double gamma = s->set.gamma;
-    (void)step, (void)error;
+    const double gamma = s->set.gamma, *collected = update->collected;
+    (void)error;
     for (int64_t k = 0; k < s->K; k++) {
         const double N = collected[3 * k + 2];
         if (!(N > 0)) continue;
@@ -170,15 +174,15 @@ void blend_destroy(void *self)
     host->release(host->ctx, s);
 }
 
-tare_status blend_create(const tare_host *host, const struct blend_settings *settings, int64_t n_clusters, void **self,
-                         tare_error *error)
+tare_status blend_create(const tare_setup *setup, const struct blend_settings *settings, void **self, tare_error *error)
 {
-    const int64_t K = settings->clusters ? settings->clusters : n_clusters;
+    const tare_host *host = setup->host;
+    const int64_t K = settings->clusters ? settings->clusters : setup->n_clusters;
     if (K <= 0)
         return tare_fail(error, TARE_E_CONFIG, "no clusters for the history; set clusterer.codebook, or the parameter clusters");
-    if (K < n_clusters)
+    if (K < setup->n_clusters)
         return tare_fail(error, TARE_E_CONFIG, "clusters is %lld, but the codebook has %lld; set it to 0 to follow the codebook",
-                         (long long)K, (long long)n_clusters);
+                         (long long)K, (long long)setup->n_clusters);
     struct blend *s = host->alloc(host->ctx, sizeof *s, 0);
     if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory for the estimator");
     s->host = host;
@@ -233,8 +237,9 @@ tare_status blend_describe(const void *self, const tare_stream *out, tare_error 
     const char *const names[] = {"m1", "m2", "n_eff"};
     tare_status status = TARE_OK;
     (void)error;
-    for (int j = 0; j < 3 && !status; j++) status = state_numbers(out, j ? "," : "{", names[j], s->m1 + j * s->K, s->K, 1);
+    for (int j = 0; j < 3 && !status; j++)
+        status = state_numbers(out, j ? "," : "{\"per_cluster\":{", names[j], s->m1 + j * s->K, s->K, 1);
     if (!status) status = tare_print(out, ",\"seen\":[");
     for (int64_t k = 0; k < s->K && !status; k++) status = tare_print(out, "%s%s", k ? "," : "", s->seen[k] ? "true" : "false");
-    return status ? status : tare_print(out, "]}");
+    return status ? status : tare_print(out, "]}}");
 }

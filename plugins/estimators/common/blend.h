@@ -3,7 +3,11 @@
 #ifndef TARE_ESTIMATORS_BLEND_H
 #define TARE_ESTIMATORS_BLEND_H
 
-#include "stateful.h"
+#include "estimator.h"
+
+/* The table of wants of all of them. */
+enum { W_CLUSTER, W_COUNT };
+#define BLEND_WANTS static const tare_want WANTS[W_COUNT] = {[W_CLUSTER] = WANT("cluster", TARE_AXIS_GROUP, TARE_I32)};
 
 enum blend_weighting { BLEND_SEM, BLEND_N_EFF, BLEND_SIGMA_HIST, BLEND_FIXED };
 enum blend_mapping { BLEND_EXP, BLEND_RECIPROCAL, BLEND_LINEAR };
@@ -30,23 +34,23 @@ struct blend_form {
 tare_status blend_advantages(const void *self, struct blend_history (*history)(const void *self, int32_t cluster),
                              const struct blend_form *form, const tare_batch *batch, tare_advantages *out, tare_error *error);
 
-tare_status blend_create(const tare_host *host, const struct blend_settings *settings, int64_t n_clusters, void **self,
-                         tare_error *error);
+tare_status blend_create(const tare_setup *setup, const struct blend_settings *settings, void **self, tare_error *error);
 void blend_destroy(void *self);
 tare_status blend_save(const void *self, const tare_stream *out, tare_error *error);
 tare_status blend_load(void *self, const tare_stream *in, tare_error *error);
-int64_t blend_collect_size(const void *self);
+tare_status blend_sizes(const void *self, tare_sizes *out, tare_error *error);
 tare_status blend_compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
                           tare_error *error);
 tare_status blend_collect(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error);
-tare_status blend_apply(void *self, int64_t step, const double *collected, tare_error *error);
+tare_status blend_apply(void *self, const tare_update *update, tare_error *error);
 tare_status blend_describe(const void *self, const tare_stream *out, tare_error *error);
 
 /* The end of a file whose create calls blend_create. */
-#define BLEND_END(NAME, SUMMARY, SOURCE)                                                                                           \
-    TARE_STATEFUL(NAME, SUMMARY, SOURCE, TARE_NEED_CLUSTER, .create = create, .destroy = blend_destroy, .save = blend_save,        \
-                  .load = blend_load, .collect_size = blend_collect_size, .compute = blend_compute, .collect = blend_collect,      \
-                  .apply = blend_apply, .describe = blend_describe)
+#define BLEND_END(NAME, SUMMARY, PAPER)                                                                                            \
+    BLEND_WANTS                                                                                                                    \
+    STATEFUL(NAME, SUMMARY, PAPER, .create = create, .destroy = blend_destroy, .save = blend_save, .load = blend_load,             \
+             .sizes = blend_sizes, .compute = blend_compute, .collect = blend_collect, .apply = blend_apply,                       \
+             .describe = blend_describe)
 
 /* The shared parameters: the first rows of PARAMS, its last ones, and the settings from values v.
  */
@@ -60,73 +64,44 @@ tare_status blend_describe(const void *self, const tare_stream *out, tare_error 
 
 /* Rows of the parameter tables. */
 #define BLEND_CLUSTERS                                                                                                             \
-    {                                                                                                                              \
-        "clusters", "0", "number of clusters K with moments; 0: the number in the codebook", NULL, NULL, 0, 1e7, TARE_INT,         \
-            TARE_LOCKED_ON_RESUME                                                                                                  \
-    }
+    TARE_INT_PARAM("clusters", "0", "number of clusters K with moments; 0: the number in the codebook", 0, 1e7,                    \
+                   TARE_PARAM_LOCKED_ON_RESUME)
 #define BLEND_DDOF                                                                                                                 \
-    {                                                                                                                              \
-        "ddof", "1", "degrees of freedom of sigma_G: 1 divides by G-1 (sample), 0 by G (population)", NULL, NULL, 0, 1, TARE_INT,  \
-            0                                                                                                                      \
-    }
+    TARE_INT_PARAM("ddof", "1", "degrees of freedom of sigma_G: 1 divides by G-1 (sample), 0 by G (population)", 0, 1, 0)
 #define BLEND_DELTA                                                                                                                \
-    {                                                                                                                              \
-        "delta", "1e-8", "delta, added to the scale (eq. 11)", NULL, NULL, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE   \
-    }
+    TARE_FLOAT_PARAM("delta", "1e-8", "delta, added to the scale (eq. 11)", 0, TARE_NO_MAX,                                        \
+                     TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE)
 #define BLEND_GAMMA                                                                                                                \
-    {                                                                                                                              \
-        "gamma", "0.9", "gamma, weight of the newest batch in the moving moments (eq. 6)", NULL, NULL, 0, 1, TARE_FLOAT,           \
-            TARE_ABOVE_MIN | TARE_SWEEPABLE                                                                                        \
-    }
+    TARE_FLOAT_PARAM("gamma", "0.9", "gamma, weight of the newest batch in the moving moments (eq. 6)", 0, 1,                      \
+                     TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE)
 #define BLEND_N0                                                                                                                   \
-    {                                                                                                                              \
-        "n0", "8", "N_0, the effective mass of a cluster when it first occurs", "rollouts", NULL, 0, 1e300, TARE_FLOAT,            \
-            TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE                                                                       \
-    }
+    TARE_UNIT_PARAM("n0", "8", "N_0, the effective mass of a cluster when it first occurs", "rollouts", 0, TARE_NO_MAX,            \
+                    TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE | TARE_PARAM_SWEEPABLE)
 #define BLEND_V_PRIOR                                                                                                              \
-    {                                                                                                                              \
-        "v_prior", "0.25", "V_prior, the variance of a cluster when it first occurs", "reward^2", NULL, 0, 1e300, TARE_FLOAT,      \
-            TARE_ABOVE_MIN | TARE_SWEEPABLE                                                                                        \
-    }
+    TARE_UNIT_PARAM("v_prior", "0.25", "V_prior, the variance of a cluster when it first occurs", "reward^2", 0, TARE_NO_MAX,      \
+                    TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE)
 #define BLEND_DELTA_N                                                                                                              \
-    {                                                                                                                              \
-        "delta_n", "1e-8", "delta_N, added to the effective mass under the root (eq. 8)", NULL, NULL, 0, 1e300, TARE_FLOAT,        \
-            TARE_ABOVE_MIN | TARE_LOG_SCALE                                                                                        \
-    }
+    TARE_FLOAT_PARAM("delta_n", "1e-8", "delta_N, added to the effective mass under the root (eq. 8)", 0, TARE_NO_MAX,             \
+                     TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE)
 #define BLEND_TEMPERATURE                                                                                                          \
-    {                                                                                                                              \
-        "temperature", "0.1", "temperature T: a larger T lowers the confidence less for the same uncertainty (eq. 9)", "reward",   \
-            NULL, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE                                           \
-    }
+    TARE_UNIT_PARAM("temperature", "0.1", "temperature T: a larger T lowers the confidence less for the same uncertainty (eq. 9)", \
+                    "reward", 0, TARE_NO_MAX, TARE_PARAM_ABOVE_MIN | TARE_PARAM_LOG_SCALE | TARE_PARAM_SWEEPABLE)
 #define BLEND_MAPPING                                                                                                              \
-    {                                                                                                                              \
-        "mapping", "exp", "w = g(u): exp e^-u (eq. 9), reciprocal 1/(1+u), linear max(0, 1-u)", NULL, BLEND_MAPPINGS, 0, 0,        \
-            TARE_CHOICE, TARE_SWEEPABLE                                                                                            \
-    }
-#define BLEND_W                                                                                                                    \
-    {                                                                                                                              \
-        "w", "0.5", "the constant confidence for weighting = fixed", NULL, NULL, 0, 1, TARE_FLOAT, TARE_SWEEPABLE                  \
-    }
+    TARE_CHOICE_PARAM("mapping", "exp", "w = g(u): exp e^-u (eq. 9), reciprocal 1/(1+u), linear max(0, 1-u)", BLEND_MAPPINGS,      \
+                      TARE_PARAM_SWEEPABLE)
+#define BLEND_W TARE_FLOAT_PARAM("w", "0.5", "the constant confidence for weighting = fixed", 0, 1, TARE_PARAM_SWEEPABLE)
 #define BLEND_SIGMA_REF                                                                                                            \
-    {                                                                                                                              \
-        "sigma_ref", "0.5", "replaces sigma_hist for weighting = n_eff", "reward", NULL, 0, 1e300, TARE_FLOAT,                     \
-            TARE_ABOVE_MIN | TARE_SWEEPABLE                                                                                        \
-    }
+    TARE_UNIT_PARAM("sigma_ref", "0.5", "replaces sigma_hist for weighting = n_eff", "reward", 0, TARE_NO_MAX,                     \
+                    TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE)
 #define BLEND_N_REF                                                                                                                \
-    {                                                                                                                              \
-        "n_ref", "16", "replaces N_eff for weighting = sigma_hist", "rollouts", NULL, 0, 1e300, TARE_FLOAT,                        \
-            TARE_ABOVE_MIN | TARE_SWEEPABLE                                                                                        \
-    }
+    TARE_UNIT_PARAM("n_ref", "16", "replaces N_eff for weighting = sigma_hist", "rollouts", 0, TARE_NO_MAX,                        \
+                    TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE)
 #define BLEND_V_FLOOR                                                                                                              \
-    {                                                                                                                              \
-        "v_floor", "0", "lower bound of v_hist; 0: no bound, as in the paper", "reward^2", NULL, 0, 1e300, TARE_FLOAT,             \
-            TARE_SWEEPABLE                                                                                                         \
-    }
+    TARE_UNIT_PARAM("v_floor", "0", "lower bound of v_hist; 0: no bound, as in the paper", "reward^2", 0, TARE_NO_MAX,             \
+                    TARE_PARAM_SWEEPABLE)
 #define BLEND_ADVANTAGE_CLIP                                                                                                       \
-    {                                                                                                                              \
-        "advantage_clip", "0", "advantages are clipped to [-c, c]; 0: not clipped, as in the paper", NULL, NULL, 0, 1e300,         \
-            TARE_FLOAT, TARE_SWEEPABLE                                                                                             \
-    }
+    TARE_FLOAT_PARAM("advantage_clip", "0", "advantages are clipped to [-c, c]; 0: not clipped, as in the paper", 0, TARE_NO_MAX,  \
+                     TARE_PARAM_SWEEPABLE)
 
 extern const char *const BLEND_MAPPINGS[];
 

@@ -3,9 +3,6 @@
 #define OBJECTIVE_STATELESS_H
 
 #include "../../common/built_in.h"
-#include "../../common/params.h"
-
-#include <math.h>
 
 struct settings {
     const tare_host *host;
@@ -32,18 +29,19 @@ static inline double detached_log_ratio(const tare_tokens *t, int64_t i)
     return (double)t->detached[i] - (double)t->old_logprob[i];
 }
 
-/* The rest of the file. PARAMS and P_COUNT are the including file's; CHECK(const struct settings *,
- * tare_error *) refuses invalid combinations of values; the other arguments are members of
- * tare_objective. */
-#define OBJECTIVE(NAME, SUMMARY, SOURCE, NEEDS, CHECK, ...)                                                                        \
-    static tare_status create(const tare_host *host, const tare_value *values, const tare_loss *loss, void **self,                 \
-                              tare_error *error)                                                                                   \
+/* The rest of the file. PARAMS and P_COUNT are the including file's. WANTS: TARE_WANTS(...) or
+ * NO_WANTS. CHECK(const struct settings *, tare_error *) refuses invalid combinations of values;
+ * the other arguments are members of tare_objective. */
+#define NO_WANTS .n_wants = 0
+#define OBJECTIVE(NAME, SUMMARY, SOURCE, WANTS, CHECK, ...)                                                                        \
+    static tare_status create(const tare_setup *setup, void **self, tare_error *error)                                             \
     {                                                                                                                              \
-        struct settings *s = host->alloc(host->ctx, sizeof *s, 0);                                                                 \
+        const tare_host *h = setup->host;                                                                                          \
+        struct settings *s = h->alloc(h->ctx, sizeof *s, 0);                                                                       \
         if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory");                                                                \
-        *s = (struct settings){host, values, *loss};                                                                               \
+        *s = (struct settings){h, setup->values, *setup->loss};                                                                    \
         const tare_status status = CHECK(s, error);                                                                                \
-        if (status) host->release(host->ctx, s);                                                                                   \
+        if (status) h->release(h->ctx, s);                                                                                         \
         *self = status ? NULL : s;                                                                                                 \
         return status;                                                                                                             \
     }                                                                                                                              \
@@ -53,8 +51,8 @@ static inline double detached_log_ratio(const tare_tokens *t, int64_t i)
         s->host->release(s->host->ctx, s);                                                                                         \
     }                                                                                                                              \
     static const tare_objective FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, __VA_ARGS__};  \
-    BUILT_IN_SINCE(2, NAME, .kind = TARE_OBJECTIVE, .summary = SUMMARY, .source = SOURCE, .params = PARAMS, .n_params = P_COUNT,   \
-                   .needs = NEEDS, .threading = TARE_REENTRANT)
+    BUILT_IN(NAME, .kind = TARE_KIND_OBJECTIVE, .summary = SUMMARY, .about = SOURCE, TARE_PARAMS(PARAMS, P_COUNT), WANTS,          \
+             .calls = TARE_CALLS_CONCURRENT)
 
 /* For objectives that accept every combination of parameters. */
 static inline tare_status any_values(const struct settings *s, tare_error *error)

@@ -10,9 +10,7 @@
 
 #include "stateless.h"
 
-#include <math.h>
 #include <stdbool.h>
-#include <tare/objective.h>
 
 struct term {
     double value, dlogp;
@@ -27,7 +25,7 @@ static inline struct term surrogate(const tare_loss *c, double ratio, double adv
     return (struct term){-ratio * advantage, -ratio * advantage, false};
 }
 
-/* compute for an objective whose prepare gave each token a weight, 0 to leave it out: weight times
+/* compute for an objective whose annotate gave each token a weight, 0 to leave it out: weight times
  * the clipped surrogate. */
 static inline tare_status weighted_surrogate(const void *self, const tare_tokens *t, tare_token_loss *out, tare_error *error)
 {
@@ -35,7 +33,7 @@ static inline tare_status weighted_surrogate(const void *self, const tare_tokens
     (void)error;
     for (int64_t i = 0; i < t->n; i++) {
         const struct term x = surrogate(&s->loss, exp(log_ratio(t, i)), t->advantage[i]);
-        const double weight = t->prepared[i];
+        const double weight = t->annotated[i];
         put_outcome(out, i, weight * x.value, weight * x.dlogp, x.clipped || weight == 0);
     }
     return TARE_OK;

@@ -18,20 +18,14 @@
  * (the gold answer names no option).
  */
 #include "choice.h"
-#include "../../common/built_in.h"
+#include "common/verifier.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static const tare_param PARAMS[] = {
-    {.key = "letters",
-     .type = TARE_STRING,
-     .fallback = "ABCDEFGHIJ",
-     .doc = "the options' letters for rows that have neither choices nor letters"},
-    {.key = "lowercase",
-     .type = TARE_BOOL,
-     .fallback = "true",
-     .doc = "(b) in brackets or boxed is B; a bare lower-case letter never is"},
+    TARE_STRING_PARAM("letters", "ABCDEFGHIJ", "the options' letters for rows that have neither choices nor letters", 0),
+    TARE_BOOL_PARAM("lowercase", "true", "(b) in brackets or boxed is B; a bare lower-case letter never is", 0),
 };
 enum { P_LETTERS, P_LOWERCASE, N_PARAMS };
 
@@ -80,32 +74,30 @@ static struct options row_options(const struct options *defaults, tare_text row)
     return o;
 }
 
-static void verify_answer(const struct self *self, const tare_answer *a, tare_verdict *v)
+static tare_status verify_answer(const struct self *self, const tare_completion *a, tare_verdict *v, tare_error *error)
 {
+    (void)error;
     const struct options o = row_options(&self->defaults, a->row);
     const char gold = choice_of_gold(&o, a->answer);
-    struct chosen c = choice_extract(&o, a->completion);
+    struct chosen c = choice_extract(&o, a->text);
     const tare_text letter = {&c.letter, c.letter != 0};
-    if (!gold)
-        verdict_set(v, TARE_UNPARSABLE, 0, letter, "the answer of the row names no option");
-    else if (!c.letter)
-        verdict_set(v, TARE_NO_ANSWER, 0, letter, c.rule);
-    else
-        verdict_set(v, c.letter == gold ? TARE_CORRECT : TARE_WRONG, c.letter == gold, letter, c.rule);
+    if (!gold) return verdict_set(v, TARE_VERDICT_UNPARSABLE, 0, letter, "the answer of the row names no option");
+    if (!c.letter) return verdict_set(v, TARE_VERDICT_NO_ANSWER, 0, letter, c.rule);
+    return verdict_set(v, c.letter == gold ? TARE_VERDICT_CORRECT : TARE_VERDICT_WRONG, c.letter == gold, letter, c.rule);
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, void **out, tare_error *error)
+static tare_status create(const tare_setup *setup, void **out, tare_error *error)
 {
-    (void)host;
+    const tare_value *values = setup->values;
     const char *letters = values[P_LETTERS].s;
     const size_t n = strlen(letters);
     if (n < 2 || n > MAX_OPTIONS)
-        return text_fail(error, TARE_E_CONFIG, "letters: \"%s\"; give 2 to %d capital letters", letters, MAX_OPTIONS);
+        return tare_fail(error, TARE_E_CONFIG, "letters: \"%s\"; give 2 to %d capital letters", letters, MAX_OPTIONS);
     for (size_t i = 0; i < n; i++)
         if (letters[i] < 'A' || letters[i] > 'Z')
-            return text_fail(error, TARE_E_CONFIG, "letters: \"%s\"; capital letters only", letters);
+            return tare_fail(error, TARE_E_CONFIG, "letters: \"%s\"; capital letters only", letters);
     struct self *self = calloc(1, sizeof *self);
-    if (!self) return text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!self) return tare_fail(error, TARE_E_NOMEM, "no memory");
     self->defaults.n = (int)n;
     memcpy(self->defaults.letters, letters, n);
     self->defaults.lowercase = values[P_LOWERCASE].i;
@@ -118,15 +110,5 @@ static void destroy(void *self)
     free(self);
 }
 
-static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
-                          tare_error *error)
-{
-    (void)error;
-    for (int64_t i = 0; i < n; i++) verify_answer(self, answers[i], verdicts[i]);
-    return TARE_OK;
-}
-
-static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify};
-
-BUILT_IN("choice", .kind = TARE_VERIFIER, .summary = "the completion chooses the right option of a multiple-choice question",
-         .params = PARAMS, .n_params = N_PARAMS, .threading = TARE_REENTRANT)
+USES(TARE_USES_ANSWER)
+VERIFIER("choice", "the completion chooses the right option of a multiple-choice question", verify_answer)

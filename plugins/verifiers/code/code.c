@@ -29,43 +29,42 @@ static const char *const SANDBOXES[] = {"full", "limits", NULL};
 
 #define MEGABYTES(KEY, DEFAULT, MIN, DOC)                                                                                          \
     {                                                                                                                              \
-        .key = KEY, .type = TARE_INT, .fallback = DEFAULT, .min = MIN, .max = 1 << 20, .unit = "MB", .doc = DOC                    \
+        .key = KEY, .type = TARE_PARAM_INT, .fallback = DEFAULT, .min = MIN, .max = 1 << 20,                                       \
+        .flags = TARE_PARAM_MIN | TARE_PARAM_MAX, .unit = "MB", .doc = DOC                                                         \
     }
 
 static const tare_param PARAMS[N_PARAMS] = {
-    [P_FIELD] = {.key = "field", .type = TARE_STRING, .fallback = "tests", .doc = "the row's field that holds its tests"},
-    [P_PARTIAL] = {.key = "partial",
-                   .type = TARE_BOOL,
-                   .fallback = "false",
-                   .doc = "the reward is the share of tests that pass; false: the first test that fails ends the verification"},
-    [P_WORDS] = {.key = "words",
-                 .type = TARE_BOOL,
-                 .fallback = "false",
-                 .doc = "outputs are compared word by word, not line by line"},
-    [P_CPU] = {.key = "cpu", .type = TARE_INT, .fallback = "5", .min = 1, .max = 3600, .unit = "s", .doc = "CPU time of one test"},
+    [P_FIELD] = TARE_STRING_PARAM("field", "tests", "the row's field that holds its tests", 0),
+    [P_PARTIAL] =
+        TARE_BOOL_PARAM("partial", "false",
+                        "the reward is the share of tests that pass; false: the first test that fails ends the verification", 0),
+    [P_WORDS] = TARE_BOOL_PARAM("words", "false", "outputs are compared word by word, not line by line", 0),
+    [P_CPU] = {.key = "cpu",
+               .fallback = "5",
+               .doc = "CPU time of one test",
+               .unit = "s",
+               .min = 1,
+               .max = 3600,
+               .type = TARE_PARAM_INT,
+               .flags = TARE_PARAM_MIN | TARE_PARAM_MAX},
     [P_WALL] =
         {.key = "wall",
-         .type = TARE_FLOAT,
          .fallback = "30",
-         .max = 86400,
-         .flags = TARE_ABOVE_MIN,
-         .unit = "s",
          .doc =
-             "time of one test by the clock, for programs that wait; verifier.timeout holds for all tests of a completion together"},
+             "time of one test by the clock, for programs that wait; verifier.timeout holds for all tests of a completion together",
+         .unit = "s",
+         .min = 0,
+         .max = 86400,
+         .type = TARE_PARAM_FLOAT,
+         .flags = TARE_PARAM_MIN | TARE_PARAM_MAX | TARE_PARAM_ABOVE_MIN},
     [P_MEMORY] = MEGABYTES("memory", "512", 32, "memory of a program (address space)"),
     [P_OUTPUT] = MEGABYTES("output", "1", 1, "size of a program's standard output"),
     [P_FILES] = MEGABYTES("files", "16", 1, "total size of a program's files, which are in memory"),
-    [P_SANDBOX] =
-        {.key = "sandbox",
-         .type = TARE_CHOICE,
-         .fallback = "full",
-         .choices = SANDBOXES,
-         .doc =
-             "full: namespaces, system calls, limits; limits: without namespaces, where the machine gives none. Programs can then read this user's files"},
-    [P_PYTHON] = {.key = "python",
-                  .type = TARE_STRING,
-                  .fallback = "python3",
-                  .doc = "the interpreter of the programs: a name in PATH, or a file"},
+    [P_SANDBOX] = TARE_CHOICE_PARAM(
+        "sandbox", "full",
+        "full: namespaces, system calls, limits; limits: without namespaces, where the machine gives none. Programs can then read this user's files",
+        SANDBOXES, 0),
+    [P_PYTHON] = TARE_STRING_PARAM("python", "python3", "the interpreter of the programs: a name in PATH, or a file", 0),
 };
 
 struct code {
@@ -85,7 +84,7 @@ static tare_status try_it(const struct sandbox *s, tare_error *error)
     struct sandbox_result r;
     tare_status status = sandbox_run(s, text_of("print(6 * 7)"), (tare_text){"", 0}, 0, &r, error);
     if (!status && (r.end != SANDBOX_EXITED || r.size != 3 || memcmp(r.output, "42\n", 3) != 0))
-        status = text_fail(
+        status = tare_fail(
             error, TARE_E_CONFIG,
             "a first program, print(6 * 7), did not run in the sandbox (%s%d); python = %s may need more than memory = %lld MB",
             r.end == SANDBOX_EXITED ? "exit status " : "end ", r.end == SANDBOX_EXITED ? r.status : (int)r.end, s->python,
@@ -94,12 +93,13 @@ static tare_status try_it(const struct sandbox *s, tare_error *error)
     return status;
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
+    const tare_value *values = setup->values;
     struct code *c = malloc(sizeof *c);
-    if (!c) return text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!c) return tare_fail(error, TARE_E_NOMEM, "no memory");
     *c = (struct code){.values = values,
-                       .sandbox = {.host = host,
+                       .sandbox = {.host = setup->host,
                                    .mode = (int)values[P_SANDBOX].i,
                                    .cpu = (double)values[P_CPU].i,
                                    .wall = values[P_WALL].f,
@@ -153,11 +153,11 @@ static tare_status by_program(const struct code *c, tare_text program, const jso
     uint64_t number[2];
     char mark[MARK + 1];
     struct sandbox_result r;
-    if (getrandom(number, sizeof number, 0) != (ssize_t)sizeof number) return text_fail(error, TARE_E_IO, "no random number");
+    if (getrandom(number, sizeof number, 0) != (ssize_t)sizeof number) return tare_fail(error, TARE_E_IO, "no random number");
     snprintf(mark, sizeof mark, "%016llx%016llx", (unsigned long long)number[0], (unsigned long long)number[1]);
     const size_t capacity = (size_t)program.size + json_string_length(test) + sizeof END + MARK + 2;
     char *all = malloc(capacity);
-    if (!all) return text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!all) return tare_fail(error, TARE_E_NOMEM, "no memory");
     memcpy(all, program.data, (size_t)program.size);
     int64_t n = program.size;
     n += snprintf(all + n, capacity - (size_t)n, "\n%s", json_string_value(test));
@@ -165,7 +165,7 @@ static tare_status by_program(const struct code *c, tare_text program, const jso
     const tare_status s =
         n < PROGRAM_MAX + 8000
             ? sandbox_run(&c->sandbox, (tare_text){all, n}, (tare_text){"", 0}, deadline, &r, error)
-            : text_fail(error, TARE_E_RANGE, "a test of the row is too long; program and test have at most 128 KB");
+            : tare_fail(error, TARE_E_RANGE, "a test of the row is too long; program and test have at most 128 KB");
     free(all);
     if (n >= PROGRAM_MAX + 8000) return s;
     if (!s) *out = outcome_of(&r);
@@ -175,15 +175,13 @@ static tare_status by_program(const struct code *c, tare_text program, const jso
     return s;
 }
 
-static void decide_verdict(const struct code *c, tare_text program, int64_t passed, int64_t all, struct test_outcome first,
-                           tare_verdict *v)
+static tare_status decide_verdict(const struct code *c, tare_text program, int64_t passed, int64_t all, struct test_outcome first,
+                                  tare_verdict *v)
 {
-    if (passed == all)
-        verdict_set(v, TARE_CORRECT, 1, program, "all tests pass");
-    else if (passed && c->values[P_PARTIAL].i)
-        verdict_set(v, TARE_PARTIAL, (double)passed / (double)all, program, first.why);
-    else
-        verdict_set(v, first.outcome == LATE ? TARE_TIMED_OUT : TARE_WRONG, 0, program, first.why);
+    if (passed == all) return verdict_set(v, TARE_VERDICT_CORRECT, 1, program, "all tests pass");
+    if (passed && c->values[P_PARTIAL].i)
+        return verdict_set(v, TARE_VERDICT_PARTIAL, (double)passed / (double)all, program, first.why);
+    return verdict_set(v, first.outcome == LATE ? TARE_VERDICT_TIMED_OUT : TARE_VERDICT_WRONG, 0, program, first.why);
 }
 
 static tare_status run_tests(const struct code *c, const struct tests *t, tare_text program, int64_t deadline, tare_verdict *v,
@@ -200,21 +198,20 @@ static tare_status run_tests(const struct code *c, const struct tests *t, tare_t
         passed += one.outcome == PASSED;
         if (one.outcome && !first.outcome) first = one;
     }
-    decide_verdict(c, program, passed, all, first, v);
-    return TARE_OK;
+    return decide_verdict(c, program, passed, all, first, v);
 }
 
-static tare_status verify_answer(const struct code *c, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status verify_answer(const struct code *c, const tare_completion *a, tare_verdict *v, tare_error *error)
 {
-    const tare_text program = text_last_block(text_trim(text_after_thought(a->completion)));
+    const tare_text program = text_last_block(text_trim(text_after_thought(a->text)));
     struct tests t;
     tare_status s = tests_read(a->row, c->values[P_FIELD].s, &t, error);
     if (s)
         ;
     else if (!program.size)
-        verdict_set(v, TARE_NO_ANSWER, 0, program, "there is no program");
+        s = verdict_set(v, TARE_VERDICT_NO_ANSWER, 0, program, "there is no program");
     else if (program.size > PROGRAM_MAX || memchr(program.data, 0, (size_t)program.size))
-        verdict_set(v, TARE_WRONG, 0, (tare_text){"", 0}, "the program is longer than 120 KB, or has a zero byte");
+        s = verdict_set(v, TARE_VERDICT_WRONG, 0, (tare_text){"", 0}, "the program is longer than 120 KB, or has a zero byte");
     else
         s = run_tests(c, &t, program, a->deadline_ns, v, error);
     tests_free(&t);

@@ -49,14 +49,14 @@ tare_status sandbox_find(struct sandbox *s, const char *python, tare_error *erro
 {
     char command[2048];
     if (strlen(python) > 1024 || strchr(python, '\''))
-        return text_fail(error, TARE_E_CONFIG, "python = %.200s: no name of a program", python);
+        return tare_fail(error, TARE_E_CONFIG, "python = %.200s: no name of a program", python);
     snprintf(command, sizeof command, "'%s' -c 'import sys; print(sys.executable); print(sys.prefix); print(sys.base_prefix)'",
              python);
     FILE *f = popen(command, "re");
     const bool found = f && read_line(f, s->python) && read_line(f, s->prefix) && read_line(f, s->base_prefix);
     const int status = f ? pclose(f) : -1;
     if (found && !status) return TARE_OK;
-    return text_fail(error, TARE_E_NOT_FOUND, "python = %s cannot be run; name the interpreter that judged programs run in",
+    return tare_fail(error, TARE_E_NOT_FOUND, "python = %s cannot be run; name the interpreter that judged programs run in",
                      python);
 }
 
@@ -90,7 +90,7 @@ static bool open_input(struct outside *o, tare_text input)
 static tare_status start_child(struct outside *o, const struct sandbox *s, const char *program, tare_text input, tare_error *error)
 {
     if (!open_input(o, input) || pipe2(o->output, O_CLOEXEC) || pipe2(o->failure, O_CLOEXEC))
-        return text_fail(error, TARE_E_IO, "the sandbox's files cannot be opened: %s", strerror(errno));
+        return tare_fail(error, TARE_E_IO, "the sandbox's files cannot be opened: %s", strerror(errno));
     const struct inside in = {.sandbox = s,
                               .program = program,
                               .input = o->input,
@@ -109,7 +109,7 @@ static tare_status start_child(struct outside *o, const struct sandbox *s, const
     close_one(&o->failure[1]);
     close_one(&o->input);
     if (pid < 0) {
-        return text_fail(
+        return tare_fail(
             error, TARE_E_UNSUPPORTED,
             "cannot create namespaces (%s), so programs cannot be isolated; allow user namespaces on this machine or in its container, or set sandbox = limits, which lets programs read this user's files",
             strerror(why));
@@ -117,7 +117,7 @@ static tare_status start_child(struct outside *o, const struct sandbox *s, const
     o->pid = (pid_t)pid;
     o->process = (int)syscall(SYS_pidfd_open, o->pid, 0);
     if (o->process < 0)
-        return text_fail(error, TARE_E_UNSUPPORTED, "pidfd_open: %s; the verifier code needs Linux 5.12", strerror(errno));
+        return tare_fail(error, TARE_E_UNSUPPORTED, "pidfd_open: %s; the verifier code needs Linux 5.12", strerror(errno));
     return TARE_OK;
 }
 
@@ -128,7 +128,7 @@ static tare_status read_failure(struct outside *o, tare_error *error)
     ssize_t n;
     while ((n = read(o->failure[0], &f, sizeof f)) < 0 && errno == EINTR) continue;
     if (n != (ssize_t)sizeof f) return TARE_OK;
-    return text_fail(
+    return tare_fail(
         error, TARE_E_UNSUPPORTED,
         "the sandbox cannot be made here: %s: %s; let the machine or its container allow it, or set sandbox = limits, with which programs see this user's files",
         f.what, strerror(f.error));
@@ -184,13 +184,13 @@ tare_status sandbox_run(const struct sandbox *s, tare_text program, tare_text in
     const int64_t own = clock_now() + (int64_t)(s->wall * 1e9), deadline = deadline_ns && deadline_ns < own ? deadline_ns : own;
     char *copy = malloc((size_t)program.size + 1);
     *out = (struct sandbox_result){.end = SANDBOX_FAILED};
-    if (!copy) return text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!copy) return tare_fail(error, TARE_E_NOMEM, "no memory");
     memcpy(copy, program.data, (size_t)program.size);
     copy[program.size] = 0;
     tare_status status = start_child(&o, s, copy, input, error);
     if (!status) status = read_failure(&o, error);
     if (!status) out->end = watch_child(s, &o, deadline, out);
-    if (!status && out->end == SANDBOX_FAILED) status = text_fail(error, TARE_E_CANCELLED, "interrupted while a program ran");
+    if (!status && out->end == SANDBOX_FAILED) status = tare_fail(error, TARE_E_CANCELLED, "interrupted while a program ran");
     if (o.pid) finish_result(&o, out);
     close_all(&o);
     free(copy);

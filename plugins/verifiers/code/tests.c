@@ -31,7 +31,7 @@ static bool is_one(const json_t *test, bool programs)
 static tare_status take_tests(json_t *j, const char *field, struct tests *out, tare_error *error)
 {
     if (json_object_get(j, "fn_name"))
-        return text_fail(error, TARE_E_UNSUPPORTED,
+        return tare_fail(error, TARE_E_UNSUPPORTED,
                          "the row's \"%s\" has \"fn_name\": tests that call a function are given as Python, with assert", field);
     if (json_is_object(j) && json_array_size(json_object_get(j, "inputs")) == json_array_size(json_object_get(j, "outputs")))
         out->list = pair_lists(j);
@@ -43,7 +43,7 @@ static tare_status take_tests(json_t *j, const char *field, struct tests *out, t
     for (size_t i = 0; i < json_array_size(out->list); i++)
         if (!is_one(json_array_get(out->list, i), out->programs)) json_array_clear(out->list);
     if (json_array_size(out->list)) return TARE_OK;
-    return text_fail(
+    return tare_fail(
         error, TARE_E_CONFIG,
         "the row has no tests in its field \"%s\"; given as [{\"input\": text, \"output\": text}, ...], {\"inputs\": [texts], \"outputs\": [texts]}, or as Python with assert, a text or a list of texts",
         field);

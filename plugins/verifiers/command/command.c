@@ -2,15 +2,18 @@
  *
  * It reads one JSON object per line and writes one line for each, in the same order, flushed:
  *   {"prompt","completion","answer","row":{...}}  ->  {"reward": x}
- * The reply may also have "verdict" and "extracted", or be the number alone.
+ * The reply may also have "verdict", "extracted" and "note", or be the number alone.
  *
  * Without "verdict" the reward decides: correct at `correct_at` or more, wrong at 0 or less,
  * partial between. A program that is late is killed, with the verdict timeout. A program that dies
  * is restarted and asked once more; if it dies twice on one row, the run stops unless on_death says
  * otherwise. Its standard error is passed through.
  *
- * A host that works meanwhile keeps several requests open (submit, poll). Each has a separate
- * program, which is kept for later requests.
+ * The program may draw random numbers or ask a model, so the verifier does not promise that a
+ * completion gets the same verdict again.
+ *
+ * A host that works meanwhile keeps several tickets open (submit, poll, take). Each has a separate
+ * program, which is kept for later ones.
  */
 #define _GNU_SOURCE
 #include "common/program/program.h"
@@ -27,24 +30,18 @@ enum { DEATH_STOP, DEATH_UNPARSABLE };
 static const char *const ON_DEATH[] = {"stop", "unparsable", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_COMMAND] =
-        {.key = "command",
-         .type = TARE_STRING,
-         .flags = TARE_REQUIRED,
-         .doc =
-             "the program and its arguments, as a line for the shell; one runs for each answer that is verified at the same time"},
+    [P_COMMAND] = TARE_STRING_PARAM(
+        "command", NULL,
+        "the program and its arguments, as a line for the shell; one runs for each answer that is verified at the same time",
+        TARE_PARAM_REQUIRED),
     [P_TIMEOUT] = PROGRAM_TIMEOUT("row"),
-    [P_READY] = {.key = "ready",
-                 .fallback = "false",
-                 .type = TARE_BOOL,
-                 .doc = "the program writes the line {\"ready\":true} when it has started, and is waited for"},
+    [P_READY] =
+        TARE_BOOL_PARAM("ready", "false", "the program writes the line {\"ready\":true} when it has started, and is waited for", 0),
     [P_START] = PROGRAM_START("seconds it may take until it is ready"),
     [P_CORRECT_AT] = PROGRAM_CORRECT_AT("a reward of at least this counts as correct where the program gives no verdict"),
-    [P_ON_DEATH] = {.key = "on_death",
-                    .fallback = "stop",
-                    .type = TARE_CHOICE,
-                    .choices = ON_DEATH,
-                    .doc = "when it dies twice over one row: stop the run, or count the row as unparsable with reward 0"},
+    [P_ON_DEATH] = TARE_CHOICE_PARAM("on_death", "stop",
+                                     "when it dies twice over one row: stop the run, or count the row as unparsable with reward 0",
+                                     ON_DEATH, 0),
 };
 
 /* A program and the request it is working on. */
@@ -53,7 +50,10 @@ struct seat {
     char *question;
     size_t size, capacity;
     int64_t ticket;
-    bool open; /* it is working for `ticket` */
+    bool open;                  /* it is working for `ticket`, or has its result */
+    enum program_result result; /* PROGRAM_WORKS: none yet */
+    tare_text reply;
+    tare_error error;
 };
 
 struct command {
@@ -87,7 +87,7 @@ static tare_status add_seat(struct command *c, tare_error *error)
     if (seats) c->seats = seats;
     struct program **working = realloc(c->working, (c->n_seats + 1) * sizeof *working);
     if (working) c->working = working;
-    if (!seats || !working) return text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!seats || !working) return tare_fail(error, TARE_E_NOMEM, "no memory");
     seats[c->n_seats] = (struct seat){0};
     const tare_status s = program_new(&c->options, &seats[c->n_seats].program, error);
     if (!s) c->n_seats++;
@@ -107,21 +107,25 @@ static void destroy(void *self)
     free(c);
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
+    const tare_value *values = setup->values;
     static char SH[] = "sh", FLAG[] = "-c";
     struct command *c = calloc(1, sizeof *c);
-    if (!c) return text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!c) return tare_fail(error, TARE_E_NOMEM, "no memory");
     const size_t n = strlen(values[P_COMMAND].s) + 8;
     c->values = values;
     c->argv[0] = SH;
     c->argv[1] = FLAG;
     c->argv[2] = malloc(n);
-    tare_status s = c->argv[2] ? TARE_OK : text_fail(error, TARE_E_NOMEM, "no memory");
+    tare_status s = c->argv[2] ? TARE_OK : tare_fail(error, TARE_E_NOMEM, "no memory");
     if (!s) snprintf(c->argv[2], n, "%s", values[P_COMMAND].s);
-    if (!s && !c->argv[2][strspn(c->argv[2], " \t")]) s = text_fail(error, TARE_E_CONFIG, "command is empty; give a program");
-    c->options = (struct program_options){
-        .host = host, .argv = c->argv, .name = values[P_COMMAND].s, .says_ready = values[P_READY].i, .start = values[P_START].f};
+    if (!s && !c->argv[2][strspn(c->argv[2], " \t")]) s = tare_fail(error, TARE_E_CONFIG, "command is empty; give a program");
+    c->options = (struct program_options){.host = setup->host,
+                                          .argv = c->argv,
+                                          .name = values[P_COMMAND].s,
+                                          .says_ready = values[P_READY].i,
+                                          .start = values[P_START].f};
     if (!s) s = add_seat(c, error);
     if (!s && values[P_READY].i && program_start(c->seats->program, error)) s = error->code;
     if (s)
@@ -131,22 +135,22 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
     return s;
 }
 
-static tare_status write_row(struct seat *c, const tare_answer *a)
+static tare_status write_row(struct seat *c, const tare_completion *a)
 {
     const tare_stream out = {.struct_size = sizeof out, .ctx = c, .write = write_question};
     c->size = 0;
     tare_status s = explain_text(&out, true, "prompt", a->prompt);
-    if (!s) s = explain_text(&out, false, "completion", a->completion);
+    if (!s) s = explain_text(&out, false, "completion", a->text);
     if (!s) s = explain_text(&out, false, "answer", a->answer);
-    if (!s) s = explain_raw(&out, ",\"row\":");
-    if (!s) s = a->row.size ? write_question(c, a->row.data, a->row.size) : explain_raw(&out, "{}");
-    return s ? s : explain_raw(&out, "}");
+    if (!s) s = tare_say(&out, ",\"row\":");
+    if (!s) s = a->row.size ? write_question(c, a->row.data, a->row.size) : tare_say(&out, "{}");
+    return s ? s : tare_say(&out, "}");
 }
 
 static int32_t code_of(const char *name)
 {
     static const char *const NAMES[] = {NULL, "correct", "wrong", "no_answer", "unparsable", "timeout", NULL, "partial"};
-    for (int32_t k = TARE_CORRECT; k <= TARE_PARTIAL; k++)
+    for (int32_t k = TARE_VERDICT_CORRECT; k <= TARE_VERDICT_PARTIAL; k++)
         if (NAMES[k] && !strcmp(name, NAMES[k])) return k;
     return 0;
 }
@@ -155,31 +159,32 @@ static tare_status read_reply(const struct command *c, tare_text reply, tare_ver
 {
     json_t *j = json_loadb(reply.data, (size_t)reply.size, JSON_DECODE_ANY, NULL);
     const json_t *reward = json_is_object(j) ? json_object_get(j, "reward") : j;
-    const json_t *verdict = json_object_get(j, "verdict"), *extracted = json_object_get(j, "extracted");
+    const json_t *verdict = json_object_get(j, "verdict"), *extracted = json_object_get(j, "extracted"),
+                 *note = json_object_get(j, "note");
     tare_status s = TARE_OK;
     if (!json_is_number(reward)) {
-        s = text_fail(error, TARE_E_PLUGIN, "the program answered '%.*s'; expected {\"reward\": number} or a number",
+        s = tare_fail(error, TARE_E_PLUGIN, "the program answered '%.*s'; expected {\"reward\": number} or a number",
                       (int)(reply.size < 200 ? reply.size : 200), reply.data);
     } else {
         const double x = json_number_value(reward);
         const int32_t code = json_is_string(verdict) ? code_of(json_string_value(verdict))
                              : verdict               ? 0
-                                                     : (int32_t)program_verdict(x, c->values[P_CORRECT_AT].f);
+                                                     : program_verdict(x, c->values[P_CORRECT_AT].f);
         tare_text text = {0};
         if (json_is_string(extracted)) text = (tare_text){json_string_value(extracted), (int64_t)json_string_length(extracted)};
         if (!code)
-            s = text_fail(
+            s = tare_fail(
                 error, TARE_E_PLUGIN,
                 "the program returned an unknown verdict '%.*s': must be correct, wrong, no_answer, unparsable, timeout or partial",
                 (int)(reply.size < 200 ? reply.size : 200), reply.data);
         else
-            verdict_set(v, (enum tare_verdict_code)code, x, text, "the program's verdict");
+            s = verdict_set(v, code, x, text, json_is_string(note) ? json_string_value(note) : "the program's verdict");
     }
     json_decref(j);
     return s;
 }
 
-/* Turns the result of a poll or a wait into a verdict or an error. */
+/* Turns the result of a question into a verdict or an error. */
 static tare_status conclude_verdict(const struct command *c, enum program_result r, tare_text reply, tare_verdict *v,
                                     tare_error *error)
 {
@@ -188,38 +193,28 @@ static tare_status conclude_verdict(const struct command *c, enum program_result
     case PROGRAM_ANSWERED:
         return read_reply(c, reply, v, error);
     case PROGRAM_LATE:
-        verdict_set(v, TARE_TIMED_OUT, 0, none, "the program did not answer in time");
-        return TARE_OK;
+        return verdict_set(v, TARE_VERDICT_TIMED_OUT, 0, none, "the program did not answer in time");
     case PROGRAM_DIED:
         if (c->values[P_ON_DEATH].i == DEATH_STOP) return error->code;
-        verdict_set(v, TARE_UNPARSABLE, 0, none, "the program died over it");
-        return TARE_OK;
+        return verdict_set(v, TARE_VERDICT_UNPARSABLE, 0, none, "the program died over it");
     default:
         return error->code;
     }
 }
 
-static tare_status judge_one(struct command *c, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status judge_one(struct command *c, const tare_completion *a, tare_verdict *v, tare_error *error)
 {
     struct seat *s = c->seats;
     const int64_t deadline = program_deadline(c->values[P_TIMEOUT].f, &a, 1);
     tare_text reply = {0};
-    if (write_row(s, a)) return text_fail(error, TARE_E_NOMEM, "no memory for a row");
+    if (write_row(s, a)) return tare_fail(error, TARE_E_NOMEM, "no memory for a row");
     const enum program_result r = program_ask(s->program, (tare_text){s->question, (int64_t)s->size}, deadline, &reply, error);
     return conclude_verdict(c, r, reply, v, error);
 }
 
-static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
-                          tare_error *error)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const tare_status s = judge_one(self, answers[i], verdicts[i], error);
-        if (s) return s;
-    }
-    return TARE_OK;
-}
+VERIFY(judge_one)
 
-static tare_status submit(void *self, const tare_answer *answer, int64_t ticket, tare_error *error)
+static tare_status submit(void *self, const tare_completion *a, int64_t ticket, tare_error *error)
 {
     struct command *c = self;
     size_t k = 0;
@@ -232,13 +227,14 @@ static tare_status submit(void *self, const tare_answer *answer, int64_t ticket,
     /* Waits once for a program that reports when it is ready; its row then has its full time. */
     const int64_t begun = program_now();
     if (c->values[P_READY].i && program_start(s->program, error)) return error->code;
-    int64_t deadline = program_deadline(c->values[P_TIMEOUT].f, &answer, 1);
-    if (deadline && deadline == answer->deadline_ns) deadline += program_now() - begun;
-    if (write_row(s, answer)) return text_fail(error, TARE_E_NOMEM, "no memory for a row");
+    int64_t deadline = program_deadline(c->values[P_TIMEOUT].f, &a, 1);
+    if (deadline && deadline == a->deadline_ns) deadline += program_now() - begun;
+    if (write_row(s, a)) return tare_fail(error, TARE_E_NOMEM, "no memory for a row");
     const enum program_result r = program_begin(s->program, (tare_text){s->question, (int64_t)s->size}, deadline, error);
     if (r != PROGRAM_WORKS) return error->code;
     s->ticket = ticket;
     s->open = true;
+    s->result = r;
     return TARE_OK;
 }
 
@@ -249,21 +245,17 @@ static struct seat *seat_of(const struct command *c, int64_t ticket)
     return NULL;
 }
 
-/* Polls every ticket once. any: a ticket is no longer open. */
-static tare_status poll_once(struct command *c, const tare_waiting *w, bool *any, tare_error *error)
+/* Sets the states of the tickets. any: one is done. */
+static tare_status look_once(const struct command *c, const tare_waiting *w, bool *any, tare_error *error)
 {
     for (int64_t i = 0; i < w->n; i++) {
         struct seat *s = seat_of(c, w->ticket[i]);
-        tare_text reply = {0};
-        if (w->done[i]) continue;
-        if (!s) return text_fail(error, TARE_E_STATE, "ticket %lld is not open", (long long)w->ticket[i]);
-        const enum program_result r = program_look(s->program, &reply, error);
-        if (r == PROGRAM_WORKS) continue;
+        if (!s) return tare_fail(error, TARE_E_STATE, "ticket %lld is not open", (long long)w->ticket[i]);
+        s->error.struct_size = sizeof s->error;
+        if (s->result == PROGRAM_WORKS) s->result = program_look(s->program, &s->reply, &s->error);
+        if (s->result == PROGRAM_WORKS) continue;
+        w->state[i] = TARE_TICKET_DONE;
         *any = true;
-        s->open = false;
-        const tare_status status = conclude_verdict(c, r, reply, w->verdict[i], error);
-        w->done[i] = status ? TARE_TICKET_FAILED : TARE_TICKET_JUDGED;
-        if (status) return status;
     }
     return TARE_OK;
 }
@@ -273,25 +265,31 @@ static tare_status poll_tickets(void *self, const tare_waiting *w, tare_error *e
     struct command *c = self;
     bool any = false;
     int64_t n = 0;
-    tare_status status = poll_once(c, w, &any, error);
+    const tare_status status = look_once(c, w, &any, error);
     if (status || any || !w->wait_ns) return status;
-    for (int64_t i = 0; i < w->n; i++) {
-        const struct seat *s = seat_of(c, w->ticket[i]);
-        if (s) c->working[n++] = s->program;
-    }
+    for (int64_t i = 0; i < w->n; i++) c->working[n++] = seat_of(c, w->ticket[i])->program;
     program_wait(c->working, n, w->wait_ns);
-    return poll_once(c, w, &any, error);
+    return look_once(c, w, &any, error);
+}
+
+static tare_status take(void *self, int64_t ticket, tare_verdict *out, tare_error *error)
+{
+    struct seat *s = seat_of(self, ticket);
+    if (!s || s->result == PROGRAM_WORKS) return tare_fail(error, TARE_E_STATE, "ticket %lld is not done", (long long)ticket);
+    s->open = false;
+    tare_fail(error, s->error.code, "%s", s->error.message); /* counts only where there is no verdict */
+    return conclude_verdict(self, s->result, s->reply, out, error);
 }
 
 static void cancel(void *self, int64_t ticket)
 {
     struct seat *s = seat_of(self, ticket);
     if (!s) return;
-    program_stop(s->program);
+    if (s->result == PROGRAM_WORKS) program_stop(s->program);
     s->open = false;
 }
 
-USES(TARE_MAY_USE_ANSWER)
+USES(TARE_USES_MAYBE_ANSWER)
 
 static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
                                         .create = create,
@@ -299,9 +297,10 @@ static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
                                         .verify = verify,
                                         .submit = submit,
                                         .poll = poll_tickets,
+                                        .take = take,
                                         .cancel = cancel,
                                         .uses = uses};
 
-BUILT_IN("command", .kind = TARE_VERIFIER,
-         .summary = "a program of the user's verifies answers: one JSON line in, one JSON line out", .params = PARAMS,
-         .n_params = P_COUNT, .threading = TARE_INSTANCE_PER_THREAD)
+BUILT_IN("command", .kind = TARE_KIND_VERIFIER,
+         .summary = "a program of the user's verifies answers: one JSON line in, one JSON line out", TARE_PARAMS(PARAMS, P_COUNT),
+         .calls = TARE_CALLS_INSTANCE_PER_THREAD)

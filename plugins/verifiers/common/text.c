@@ -1,7 +1,6 @@
 #define _GNU_SOURCE /* memmem */
 #include "common/text.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -99,28 +98,10 @@ tare_text text_last_block(tare_text t)
     return text_trim(begin >= 0 ? text_slice(t, begin, t.size) : block);
 }
 
-void verdict_set(tare_verdict *v, enum tare_verdict_code code, double reward, tare_text extracted, const char *reason)
+tare_status verdict_set(tare_verdict *v, int32_t code, double reward, tare_text extracted, const char *note)
 {
-    int64_t n = extracted.size < v->capacity ? extracted.size : v->capacity;
-    if (n < extracted.size) /* do not cut within a character: a continuation byte is 10xxxxxx */
-        while (n > 0 && ((unsigned char)extracted.data[n] & 0xC0) == 0x80) n--;
-    if (v->extracted && n > 0) memcpy(v->extracted, extracted.data, (size_t)n);
-    v->size = v->extracted ? n : 0;
-    v->code = (int32_t)code;
-    v->reward = reward;
-    v->reason = reason;
-}
-
-tare_status text_fail(tare_error *error, tare_status code, const char *format, ...)
-{
-    if (error) {
-        va_list args;
-        va_start(args, format);
-        vsnprintf(error->message, sizeof error->message, format, args);
-        va_end(args);
-        error->code = code;
-    }
-    return code;
+    const tare_status s = tare_judge(v, code, reward, extracted);
+    return s || !note ? s : tare_say(v->note, note);
 }
 
 /* Returns the length of the valid UTF-8 character at p; 0: invalid. */
@@ -138,29 +119,24 @@ static int64_t utf8_length(const unsigned char *p, int64_t left)
     return c < least[n] || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000) ? 0 : n;
 }
 
-tare_status explain_raw(const tare_stream *out, const char *text)
-{
-    return out->write(out->ctx, text, (int64_t)strlen(text));
-}
-
 tare_status explain_text(const tare_stream *out, bool first, const char *key, tare_text value)
 {
     char head[96];
     snprintf(head, sizeof head, "%s\"%s\":\"", first ? "{" : ",", key);
-    tare_status s = explain_raw(out, head);
+    tare_status s = tare_say(out, head);
     for (int64_t i = 0; i < value.size && !s;) {
         const unsigned char c = (unsigned char)value.data[i];
         const int64_t n = utf8_length((const unsigned char *)value.data + i, value.size - i);
         char piece[8];
         if (n == 1 && (c < 0x20 || c == '"' || c == '\\')) {
             snprintf(piece, sizeof piece, "\\u%04x", c);
-            s = explain_raw(out, piece);
+            s = tare_say(out, piece);
         } else {
-            s = n ? out->write(out->ctx, value.data + i, n) : explain_raw(out, "\xEF\xBF\xBD");
+            s = n ? tare_put(out, value.data + i, n) : tare_say(out, "\xEF\xBF\xBD");
         }
         i += n ? n : 1;
     }
-    return s ? s : explain_raw(out, "\"");
+    return s ? s : tare_say(out, "\"");
 }
 
 /* ---------------------------------------------------------------- rows */

@@ -1,12 +1,11 @@
-/* Helpers of every verifier: views of text, and filling in a verdict. Nothing here allocates. Texts
+/* Helpers of every verifier: views of text, and giving a verdict. Nothing here allocates. Texts
  * are counted in bytes and may contain NUL and invalid UTF-8. All functions are pure; any thread
  * may call them. */
 #ifndef TARE_VERIFIERS_TEXT_H
 #define TARE_VERIFIERS_TEXT_H
 
-#include <tare/plugin.h>
-
 #include <stdbool.h>
+#include <tare/sdk.h>
 
 bool text_is_space(char c); /* blank, tab, newline, carriage return, form feed, vertical tab */
 bool text_is_digit(char c);
@@ -30,15 +29,11 @@ tare_text text_last_block(tare_text t);
  * size 0: absent. Strings keep their quotes and escapes, arrays their brackets. */
 tare_text text_row_field(tare_text row, const char *key);
 
-/* Fills in v; extracted is truncated at a UTF-8 boundary if it does not fit. reason: static
- * text. */
-void verdict_set(tare_verdict *v, enum tare_verdict_code code, double reward, tare_text extracted, const char *reason);
-/* Sets code and message of the caller's error and returns the code. */
-tare_status text_fail(tare_error *error, tare_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Gives the verdict with its note, a text for people that names what decided; NULL: none. */
+tare_status verdict_set(tare_verdict *v, int32_t code, double reward, tare_text extracted, const char *note);
 
-/* Write explanations: {"key":"value","key":...}. Invalid UTF-8 is written as U+FFFD. first: true
+/* Writes a member of an explanation: {"key":"value","key":...}. Invalid UTF-8 is written as U+FFFD. first: true
  * for the first member. */
 tare_status explain_text(const tare_stream *out, bool first, const char *key, tare_text value);
-tare_status explain_raw(const tare_stream *out, const char *text);
 
 #endif

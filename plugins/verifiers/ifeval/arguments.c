@@ -9,7 +9,7 @@ enum { MATCH_LIMIT = 1000000, HEAP_KIB = 65536 };
 
 static tare_status missing_argument(const struct ifeval_case *c, const char *key, const char *what, tare_error *error)
 {
-    return text_fail(error, TARE_E_CONFIG, "the row's kwargs for %s need \"%s\", %s", c->id, key, what);
+    return tare_fail(error, TARE_E_CONFIG, "the row's kwargs for %s need \"%s\", %s", c->id, key, what);
 }
 
 /* The published data set has its numbers as floats. */
@@ -34,7 +34,7 @@ tare_status arg_text(const struct ifeval_case *c, const char *key, tare_text *ou
 tare_status arg_compare(const struct ifeval_case *c, int64_t n, const char *key, const char *relation, bool *out, tare_error *error)
 {
     const char *r = json_string_value(json_object_get(c->args, relation));
-    int64_t bound;
+    int64_t bound = 0;
     const tare_status s = arg_whole(c, key, &bound, error);
     if (s) return s;
     if (!r || (strcmp(r, "less than") != 0 && strcmp(r, "at least") != 0))
@@ -76,7 +76,7 @@ tare_status arg_count(const struct ifeval_case *c, const char *pattern, int64_t 
                                          PCRE2_UTF | PCRE2_UCP | PCRE2_CASELESS | PCRE2_NO_START_OPTIMIZE, &code, &at, NULL);
     if (!compiled) {
         pcre2_get_error_message(code, (PCRE2_UCHAR *)message, sizeof message);
-        return text_fail(error, TARE_E_CONFIG, "%s: the pattern '%.200s' cannot be read at byte %zu: %s", c->id, pattern, at + 1,
+        return tare_fail(error, TARE_E_CONFIG, "%s: the pattern '%.200s' cannot be read at byte %zu: %s", c->id, pattern, at + 1,
                          message);
     }
     count_in(compiled, c->text, most, n);

@@ -84,7 +84,7 @@ tare_status check_first_word(const struct ifeval_case *c, bool *followed, tare_e
     if (!s) s = arg_text(c, "first_word", &word, error);
     if (s) return s;
     if (nth < 1 || nth > wanted)
-        return text_fail(error, TARE_E_CONFIG,
+        return tare_fail(error, TARE_E_CONFIG,
                          "the row's kwargs for %s: nth_paragraph = %lld lies outside of num_paragraphs = %lld", c->id,
                          (long long)nth, (long long)wanted);
     for (int64_t at = 0, end; at <= c->text.size; at = end + 2) {
@@ -169,7 +169,7 @@ tare_status check_sections(const struct ifeval_case *c, bool *followed, tare_err
     if (!s) s = arg_text(c, "section_spliter", &word, error);
     if (s) return s;
     word = uni_trim(word);
-    if (word.size > 200) return text_fail(error, TARE_E_CONFIG, "%s: section_spliter is longer than 200 bytes", c->id);
+    if (word.size > 200) return tare_fail(error, TARE_E_CONFIG, "%s: section_spliter is longer than 200 bytes", c->id);
     snprintf(pattern, sizeof pattern, "(?-i)\\s?%.*s\\s?\\d+\\s?", (int)word.size, word.data);
     s = arg_count(c, pattern, least, &n, error);
     if (!s) *followed = n >= least;

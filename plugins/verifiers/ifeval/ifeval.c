@@ -22,28 +22,19 @@ static const char *const MODES[] = {"strict", "loose", NULL};
 static const char *const LANGUAGES[] = {"own", "script", "skip", NULL};
 
 static const tare_param PARAMS[N_PARAMS] = {
-    [P_MODE] = {.key = "mode",
-                .type = TARE_CHOICE,
-                .fallback = "strict",
-                .choices = MODES,
-                .doc = "loose: stars, the first and the last line may be in the way"},
-    [P_PARTIAL] = {.key = "partial",
-                   .type = TARE_BOOL,
-                   .fallback = "false",
-                   .doc = "the reward is the share of instructions that are followed"},
-    [P_LANGUAGE] =
-        {.key = "language",
-         .type = TARE_CHOICE,
-         .fallback = "own",
-         .choices = LANGUAGES,
-         .doc =
-             "language:response_language. own: for languages with a unique script, others are refused; script: all, by their script alone; skip: left out"},
-    [P_THOUGHT] = {.key = "thought", .type = TARE_BOOL, .fallback = "false", .doc = "look at the thought as well"},
+    [P_MODE] = TARE_CHOICE_PARAM("mode", "strict", "loose: stars, the first and the last line may be in the way", MODES, 0),
+    [P_PARTIAL] = TARE_BOOL_PARAM("partial", "false", "the reward is the share of instructions that are followed", 0),
+    [P_LANGUAGE] = TARE_CHOICE_PARAM(
+        "language", "own",
+        "language:response_language. own: for languages with a unique script, others are refused; script: all, by their script alone; skip: left out",
+        LANGUAGES, 0),
+    [P_THOUGHT] = TARE_BOOL_PARAM("thought", "false", "look at the thought as well", 0),
 };
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)host, (void)error;
+    const tare_value *values = setup->values;
+    (void)error;
     *self = (void *)(uintptr_t)values;
     return TARE_OK;
 }
@@ -94,7 +85,7 @@ static tare_status judge_one(const tare_value *p, const struct variants *v, cons
     const ifeval_check check = ifeval_find(id);
     bool followed = false;
     if (!check)
-        return text_fail(error, TARE_E_CONFIG, "the row names the unknown instruction '%.100s': must be one of IFEval's 25", id);
+        return tare_fail(error, TARE_E_CONFIG, "the row names the unknown instruction '%.100s': must be one of IFEval's 25", id);
     if (check == check_language && p[P_LANGUAGE].i == LANGUAGE_SKIP) return TARE_OK;
     for (int i = 0; i < v->n && !followed; i++) {
         const struct ifeval_case c = {v->text[i], args, id, (enum ifeval_language)p[P_LANGUAGE].i};
@@ -113,13 +104,13 @@ static tare_status judge_row(const tare_value *p, const json_t *row, const struc
     const json_t *ids = json_object_get(row, "instruction_id_list"), *kwargs = json_object_get(row, "kwargs"), *id;
     size_t i;
     if (!json_is_array(ids) || !json_array_size(ids) || !json_is_array(kwargs) || json_array_size(ids) != json_array_size(kwargs))
-        return text_fail(error, TARE_E_CONFIG,
+        return tare_fail(error, TARE_E_CONFIG,
                          "the row needs instruction_id_list and kwargs, two lists of the same length, as google/IFEval has them");
     json_array_foreach(ids, i, id)
     {
         const json_t *args = json_array_get(kwargs, i);
         if (!json_is_string(id) || !json_is_object(args))
-            return text_fail(error, TARE_E_CONFIG, "the row's instruction %zu is invalid: must be a name with an object in kwargs",
+            return tare_fail(error, TARE_E_CONFIG, "the row's instruction %zu is invalid: must be a name with an object in kwargs",
                              i + 1);
         const tare_status s = judge_one(p, v, json_string_value(id), args, n, error);
         if (s) return s;
@@ -127,34 +118,31 @@ static tare_status judge_row(const tare_value *p, const json_t *row, const struc
     return TARE_OK;
 }
 
-static void decide_verdict(const tare_value *p, const struct tally *n, bool blank, tare_verdict *v)
+static tare_status decide_verdict(const tare_value *p, const struct tally *n, bool blank, tare_verdict *v)
 {
     const tare_text missed = text_of(n->missed ? n->missed : "");
     const double share = n->all ? (double)n->followed / (double)n->all : 1;
-    if (blank)
-        verdict_set(v, TARE_NO_ANSWER, 0, missed, "the response is blank");
-    else if (n->followed == n->all)
-        verdict_set(v, TARE_CORRECT, 1, missed, "all instructions are followed");
-    else if (p[P_PARTIAL].i && n->followed)
-        verdict_set(v, TARE_PARTIAL, share, missed, "some instructions are not followed");
-    else
-        verdict_set(v, TARE_WRONG, 0, missed, "an instruction is not followed");
+    if (blank) return verdict_set(v, TARE_VERDICT_NO_ANSWER, 0, missed, "the response is blank");
+    if (n->followed == n->all) return verdict_set(v, TARE_VERDICT_CORRECT, 1, missed, "all instructions are followed");
+    if (p[P_PARTIAL].i && n->followed)
+        return verdict_set(v, TARE_VERDICT_PARTIAL, share, missed, "some instructions are not followed");
+    return verdict_set(v, TARE_VERDICT_WRONG, 0, missed, "an instruction is not followed");
 }
 
-static tare_status verify_answer(const tare_value *p, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status verify_answer(const tare_value *p, const tare_completion *a, tare_verdict *v, tare_error *error)
 {
-    const tare_text t = uni_valid(p[P_THOUGHT].i ? a->completion : text_after_thought(a->completion));
+    const tare_text t = uni_valid(p[P_THOUGHT].i ? a->text : text_after_thought(a->text));
     struct variants variants = {0};
     struct tally n = {0};
     json_t *row = a->row.size ? json_loadb(a->row.data, (size_t)a->row.size, JSON_ALLOW_NUL, NULL) : NULL;
-    tare_status s = t.data && variants_make(t, p[P_MODE].i == 1, &variants) ? TARE_OK : text_fail(error, TARE_E_NOMEM, "no memory");
+    tare_status s = t.data && variants_make(t, p[P_MODE].i == 1, &variants) ? TARE_OK : tare_fail(error, TARE_E_NOMEM, "no memory");
     if (!s) s = judge_row(p, row, &variants, &n, error);
-    if (!s) decide_verdict(p, &n, !uni_trim(t).size, v);
+    if (!s) s = decide_verdict(p, &n, !uni_trim(t).size, v);
     free(variants.bare);
     free((void *)(uintptr_t)t.data);
     json_decref(row);
     return s;
 }
 
-USES(TARE_REFUSES_ROWS)
+USES(TARE_USES_ROW)
 VERIFIER("ifeval", "a response follows the instructions of its row (IFEval)", verify_answer)

@@ -8,7 +8,7 @@
 
 static tare_status no_memory(tare_error *error)
 {
-    return text_fail(error, TARE_E_NOMEM, "no memory");
+    return tare_fail(error, TARE_E_NOMEM, "no memory");
 }
 
 /* ---------------------------------------------------------------- keywords */
@@ -19,14 +19,14 @@ static tare_status check_words(const struct ifeval_case *c, const char *key, boo
     const json_t *list = json_object_get(c->args, key), *word;
     size_t i;
     if (!json_is_array(list) || !json_array_size(list))
-        return text_fail(error, TARE_E_CONFIG, "the row's kwargs for %s need \"%s\", a list of words", c->id, key);
+        return tare_fail(error, TARE_E_CONFIG, "the row's kwargs for %s need \"%s\", a list of words", c->id, key);
     *followed = true;
     json_array_foreach(list, i, word)
     {
         char pattern[600];
         int64_t n;
         if (!json_is_string(word) || json_string_length(word) > 500)
-            return text_fail(error, TARE_E_CONFIG, "%s: \"%s\" has an invalid item: must be words of up to 500 bytes", c->id, key);
+            return tare_fail(error, TARE_E_CONFIG, "%s: \"%s\" has an invalid item: must be words of up to 500 bytes", c->id, key);
         snprintf(pattern, sizeof pattern, wanted ? "%s" : "\\b%s\\b", json_string_value(word));
         const tare_status s = arg_count(c, pattern, 1, &n, error);
         if (s) return s;

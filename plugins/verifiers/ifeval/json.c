@@ -128,7 +128,7 @@ tare_status check_json(const struct ifeval_case *c, bool *followed, tare_error *
     if (r.t.size >= 3 && text_starts(r.t, r.t.size - 3, "```", false)) r.t.size -= 3;
     r.t = uni_trim(r.t);
     char *open = malloc((size_t)r.t.size + 1);
-    if (!open) return text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!open) return tare_fail(error, TARE_E_NOMEM, "no memory");
     *followed = read_value(&r, open);
     free(open);
     return TARE_OK;

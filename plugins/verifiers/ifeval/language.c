@@ -86,13 +86,13 @@ tare_status check_language(const struct ifeval_case *c, bool *followed, tare_err
     for (size_t i = 0; i < sizeof LANGUAGES / sizeof *LANGUAGES; i++) {
         if (!text_equal(code, text_of(LANGUAGES[i].code), false)) continue;
         if (!LANGUAGES[i].own && c->language == LANGUAGE_OWN)
-            return text_fail(
+            return tare_fail(
                 error, TARE_E_CONFIG,
                 "%s: \"%s\" shares its letters with other languages, and this program lacks the statistics that distinguish them (langdetect's); set language = script to decide by the letters alone, or language = skip to leave such instructions out",
                 c->id, LANGUAGES[i].code);
         *followed = is_mostly(c->text, LANGUAGES[i].script);
         return TARE_OK;
     }
-    return text_fail(error, TARE_E_CONFIG, "%s: language = \"%.*s\": must be one of the data set's 30", c->id,
+    return tare_fail(error, TARE_E_CONFIG, "%s: language = \"%.*s\": must be one of the data set's 30", c->id,
                      (int)(code.size < 40 ? code.size : 40), code.data);
 }

@@ -27,21 +27,11 @@ enum { BY_SCHEMA, BY_ANSWER, BY_BOTH, BY_NONE };
 static const char *const COMPARES[] = {"schema", "answer", "both", "none", NULL};
 
 static const tare_param PARAMS[N_PARAMS] = {
-    [P_COMPARE] = {.key = "compare",
-                   .type = TARE_CHOICE,
-                   .fallback = "schema",
-                   .choices = COMPARES,
-                   .doc = "the value must match the schema, equal the row's answer, both, or be any JSON (none)"},
-    [P_SCHEMA] = {.key = "schema",
-                  .type = TARE_PATH,
-                  .fallback = "",
-                  .doc = "file of the schema; empty: each row has its own, in `field`"},
-    [P_FIELD] = {.key = "field",
-                 .type = TARE_STRING,
-                 .fallback = "schema",
-                 .doc = "the row's field that holds its schema, as JSON or as a text of JSON"},
-    [P_LIMIT] =
-        {.key = "limit", .type = TARE_INT, .fallback = "1000000", .min = 1, .max = 1e12, .doc = "most steps of one comparison"},
+    [P_COMPARE] = TARE_CHOICE_PARAM(
+        "compare", "schema", "the value must match the schema, equal the row's answer, both, or be any JSON (none)", COMPARES, 0),
+    [P_SCHEMA] = TARE_PATH_PARAM("schema", "", "file of the schema; empty: each row has its own, in `field`", 0),
+    [P_FIELD] = TARE_STRING_PARAM("field", "schema", "the row's field that holds its schema, as JSON or as a text of JSON", 0),
+    [P_LIMIT] = TARE_INT_PARAM("limit", "1000000", "most steps of one comparison", 1, 1e12, 0),
 };
 
 struct verifier {
@@ -66,18 +56,18 @@ static bool by_answer(const tare_value *values)
     return values[P_COMPARE].i == BY_ANSWER || values[P_COMPARE].i == BY_BOTH;
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)host;
+    const tare_value *values = setup->values;
     struct verifier *j = calloc(1, sizeof *j);
-    if (!j) return text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!j) return tare_fail(error, TARE_E_NOMEM, "no memory");
     j->values = values;
     tare_status s = TARE_OK;
     if (*values[P_SCHEMA].s && by_schema(j)) {
         json_error_t why;
         json_t *root = json_load_file(values[P_SCHEMA].s, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &why);
         s = root ? schema_new(root, &j->schema, error)
-                 : text_fail(error, TARE_E_CONFIG, "schema = %s: line %d: %s", values[P_SCHEMA].s, why.line, why.text);
+                 : tare_fail(error, TARE_E_CONFIG, "schema = %s: line %d: %s", values[P_SCHEMA].s, why.line, why.text);
         json_decref(root);
     }
     if (s)
@@ -108,9 +98,9 @@ static tare_status row_schema(const struct verifier *j, tare_text row, struct sc
     tare_status s = TARE_OK;
     if (json_is_string(root)) {
         root = text = parse_value((tare_text){json_string_value(root), (int64_t)json_string_length(root)});
-        if (!root) s = text_fail(error, TARE_E_CONFIG, "the text in the row's field \"%s\" is not JSON", key);
+        if (!root) s = tare_fail(error, TARE_E_CONFIG, "the text in the row's field \"%s\" is not JSON", key);
     } else if (!root) {
-        s = text_fail(
+        s = tare_fail(
             error, TARE_E_CONFIG,
             "the row has no field \"%s\"; set schema = FILE, set field to the row's field with the schema, or set compare = answer or none",
             key);
@@ -121,36 +111,34 @@ static tare_status row_schema(const struct verifier *j, tare_text row, struct sc
     return s;
 }
 
-static void decide_verdict(const struct verifier *j, const struct schema *schema, const json_t *value, const json_t *answer,
-                           tare_text t, tare_verdict *v)
+static tare_status decide_verdict(const struct verifier *j, const struct schema *schema, const json_t *value, const json_t *answer,
+                                  tare_text t, tare_verdict *v)
 {
     const char *why = NULL;
     int64_t left = j->values[P_LIMIT].i;
     const enum schema_result result = schema ? schema_check(schema, value, left, &why) : SCHEMA_VALID;
     const bool same = !answer || json_same(value, answer, &left);
     if (result == SCHEMA_LIMIT || left <= 0)
-        verdict_set(v, TARE_TIMED_OUT, 0, t, "the comparison reached its limit");
-    else if (result == SCHEMA_INVALID)
-        verdict_set(v, TARE_WRONG, 0, t, why ? why : "not valid");
-    else if (!same)
-        verdict_set(v, TARE_WRONG, 0, t, "not the answer");
-    else
-        verdict_set(v, TARE_CORRECT, 1, t, schema ? "valid" : answer ? "the answer" : "JSON");
+        return verdict_set(v, TARE_VERDICT_TIMED_OUT, 0, t, "the comparison reached its limit");
+    if (result == SCHEMA_INVALID) return verdict_set(v, TARE_VERDICT_WRONG, 0, t, why ? why : "not valid");
+    if (!same) return verdict_set(v, TARE_VERDICT_WRONG, 0, t, "not the answer");
+    return verdict_set(v, TARE_VERDICT_CORRECT, 1, t, schema ? "valid" : answer ? "the answer" : "JSON");
 }
 
-static tare_status verify_answer(const struct verifier *j, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status verify_answer(const struct verifier *j, const tare_completion *a, tare_verdict *v, tare_error *error)
 {
     const bool needs_schema = by_schema(j), needs_answer = by_answer(j->values);
-    const tare_text t = text_last_block(text_trim(text_after_thought(a->completion)));
+    const tare_text t = text_last_block(text_trim(text_after_thought(a->text)));
     struct schema *own = NULL;
     tare_status s = needs_schema && !j->schema ? row_schema(j, a->row, &own, error) : TARE_OK;
     json_t *answer = !s && needs_answer ? parse_value(text_trim(a->answer)) : NULL, *value = NULL;
-    if (!s && needs_answer && !answer) s = text_fail(error, TARE_E_CONFIG, "the row's answer is not JSON");
+    if (!s && needs_answer && !answer) s = tare_fail(error, TARE_E_CONFIG, "the row's answer is not JSON");
     if (!s) value = parse_value(t);
     if (!s && !value)
-        verdict_set(v, t.size ? TARE_UNPARSABLE : TARE_NO_ANSWER, 0, t, t.size ? "not JSON" : "the completion is empty");
+        s = verdict_set(v, t.size ? TARE_VERDICT_UNPARSABLE : TARE_VERDICT_NO_ANSWER, 0, t,
+                        t.size ? "not JSON" : "the completion is empty");
     else if (!s)
-        decide_verdict(j, needs_schema ? own ? own : j->schema : NULL, value, answer, t, v);
+        s = decide_verdict(j, needs_schema ? own ? own : j->schema : NULL, value, answer, t, v);
     json_decref(answer);
     json_decref(value);
     schema_free(own);
@@ -159,7 +147,7 @@ static tare_status verify_answer(const struct verifier *j, const tare_answer *a,
 
 static uint32_t uses(const tare_value *values)
 {
-    return TARE_REFUSES_ROWS | (by_answer(values) ? TARE_USES_ANSWER : 0u);
+    return TARE_USES_ROW | (by_answer(values) ? TARE_USES_ANSWER : 0u);
 }
 
 VERIFIER("json", "the completion is JSON: valid under a schema, or equal to the answer", verify_answer)

@@ -75,7 +75,7 @@ static tare_status check_schema(struct schema *s, const json_t *schema, tare_err
 
 static tare_status refuse_keyword(const char *keyword, const char *expected, tare_error *error)
 {
-    return text_fail(error, TARE_E_CONFIG, "the schema's \"%s\" is not %s", keyword, expected);
+    return tare_fail(error, TARE_E_CONFIG, "the schema's \"%s\" is not %s", keyword, expected);
 }
 
 static bool is_kind(const json_t *j)
@@ -114,7 +114,7 @@ static tare_status compile_pattern(struct schema *s, const char *text, tare_erro
     struct schema_pattern *more = realloc(s->patterns, (s->n_patterns + 1) * sizeof *more);
     pcre2_compile_context *context = more ? pcre2_compile_context_create(NULL) : NULL;
     if (more) s->patterns = more;
-    if (!context) return text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!context) return tare_fail(error, TARE_E_NOMEM, "no memory");
     pcre2_set_compile_extra_options(context, PCRE2_EXTRA_ALT_BSUX);
     pcre2_code *c =
         pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED,
@@ -122,7 +122,7 @@ static tare_status compile_pattern(struct schema *s, const char *text, tare_erro
     pcre2_compile_context_free(context);
     if (!c) {
         pcre2_get_error_message(code, (PCRE2_UCHAR *)message, sizeof message);
-        return text_fail(error, TARE_E_CONFIG, "the schema's pattern '%.200s' cannot be read at byte %zu: %s", text, at + 1,
+        return tare_fail(error, TARE_E_CONFIG, "the schema's pattern '%.200s' cannot be read at byte %zu: %s", text, at + 1,
                          message);
     }
     s->patterns[s->n_patterns++] = (struct schema_pattern){text, c};
@@ -149,10 +149,10 @@ static tare_status look_reference(struct schema *s, const json_t *j, tare_error 
     const char *ref = json_string_value(j);
     if (!ref) return refuse_keyword("$ref", "a text", error);
     if (*ref != '#')
-        return text_fail(error, TARE_E_UNSUPPORTED,
+        return tare_fail(error, TARE_E_UNSUPPORTED,
                          "the schema's \"$ref\" = \"%.200s\" leads out of it; only \"#...\" is supported", ref);
     const json_t *target = schema_target(s->root, ref);
-    if (!target) return text_fail(error, TARE_E_CONFIG, "the schema's \"$ref\" = \"%.200s\" leads to nothing", ref);
+    if (!target) return tare_fail(error, TARE_E_CONFIG, "the schema's \"$ref\" = \"%.200s\" leads to nothing", ref);
     return check_schema(s, target, error);
 }
 
@@ -198,14 +198,14 @@ static tare_status look_keyword(struct schema *s, const struct keyword *k, const
     case REFERENCE:
         return look_reference(s, j, error);
     default:
-        return text_fail(error, TARE_E_UNSUPPORTED, "the schema uses \"%s\", which is not supported", k->name);
+        return tare_fail(error, TARE_E_UNSUPPORTED, "the schema uses \"%s\", which is not supported", k->name);
     }
 }
 
 static tare_status remember_schema(struct schema *s, const json_t *schema, tare_error *error)
 {
     const json_t **more = realloc(s->seen, (s->n_seen + 1) * sizeof *more);
-    if (!more) return text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!more) return tare_fail(error, TARE_E_NOMEM, "no memory");
     s->seen = more;
     s->seen[s->n_seen++] = schema;
     return TARE_OK;
@@ -216,14 +216,14 @@ static tare_status check_schema(struct schema *s, const json_t *schema, tare_err
     static const char VERSION[] = "https://json-schema.org/draft/2020-12/schema";
     const json_t *version = json_object_get(schema, "$schema");
     if (json_is_boolean(schema)) return TARE_OK;
-    if (!json_is_object(schema)) return text_fail(error, TARE_E_CONFIG, "a schema has to be an object, true or false");
+    if (!json_is_object(schema)) return tare_fail(error, TARE_E_CONFIG, "a schema has to be an object, true or false");
     for (size_t i = 0; i < s->n_seen; i++)
         if (s->seen[i] == schema) return TARE_OK;
     tare_status status = remember_schema(s, schema, error);
     if (!status && schema != s->root && json_object_get(schema, "$id"))
-        status = text_fail(error, TARE_E_UNSUPPORTED, "the schema uses \"$id\" below its top, which is not supported");
+        status = tare_fail(error, TARE_E_UNSUPPORTED, "the schema uses \"$id\" below its top, which is not supported");
     if (!status && version && (!json_is_string(version) || strncmp(json_string_value(version), VERSION, sizeof VERSION - 1) != 0))
-        status = text_fail(error, TARE_E_UNSUPPORTED, "the schema's \"$schema\" is %.200s; only %s is supported",
+        status = tare_fail(error, TARE_E_UNSUPPORTED, "the schema's \"$schema\" is %.200s; only %s is supported",
                            json_is_string(version) ? json_string_value(version) : "no text", VERSION);
     for (size_t i = 0; !status && i < sizeof KEYWORDS / sizeof *KEYWORDS; i++) {
         const json_t *j = json_object_get(schema, KEYWORDS[i].name);
@@ -303,14 +303,14 @@ tare_status schema_new(json_t *root, struct schema **out, tare_error *error)
 {
     struct schema *s = calloc(1, sizeof *s);
     *out = NULL;
-    if (!s) return text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory");
     s->root = json_incref(root);
     s->limits = pcre2_match_context_create(NULL);
     if (s->limits) {
         pcre2_set_match_limit(s->limits, PATTERN_STEPS);
         pcre2_set_heap_limit(s->limits, HEAP_KIB);
     }
-    tare_status status = s->limits ? check_schema(s, root, error) : text_fail(error, TARE_E_NOMEM, "no memory");
+    tare_status status = s->limits ? check_schema(s, root, error) : tare_fail(error, TARE_E_NOMEM, "no memory");
     if (status)
         schema_free(s);
     else

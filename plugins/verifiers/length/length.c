@@ -27,30 +27,20 @@ static const char *const MODES[] = {"most", "target", "group", NULL};
 static const char *const UNITS[] = {"tokens", "words", "characters", NULL};
 
 static const tare_param PARAMS[N_PARAMS] = {
-    [P_MODE] =
-        {.key = "mode",
-         .type = TARE_CHOICE,
-         .fallback = "most",
-         .choices = MODES,
-         .doc =
-             "most: 1 up to length, then falling; target: 1 at length, falling on both sides; group: shorter than the other rollouts of the prompt"},
-    [P_UNIT] = {.key = "unit", .type = TARE_CHOICE, .fallback = "tokens", .choices = UNITS, .doc = "unit of the length"},
-    [P_LENGTH] = {.key = "length", .type = TARE_FLOAT, .fallback = "512", .max = 1e9, .doc = "the length of modes most and target"},
-    [P_WIDTH] = {.key = "width",
-                 .type = TARE_FLOAT,
-                 .fallback = "512",
-                 .max = 1e9,
-                 .flags = TARE_ABOVE_MIN,
-                 .doc = "distance over which the reward falls from 1 to 0"},
-    [P_FIELD] = {.key = "field",
-                 .type = TARE_STRING,
-                 .fallback = "",
-                 .doc = "a field of the rows that holds the length of each; empty: `length`"},
+    [P_MODE] = TARE_CHOICE_PARAM(
+        "mode", "most",
+        "most: 1 up to length, then falling; target: 1 at length, falling on both sides; group: shorter than the other rollouts of the prompt",
+        MODES, 0),
+    [P_UNIT] = TARE_CHOICE_PARAM("unit", "tokens", "unit of the length", UNITS, 0),
+    [P_LENGTH] = TARE_FLOAT_PARAM("length", "512", "the length of modes most and target", 0, 1e9, 0),
+    [P_WIDTH] = TARE_FLOAT_PARAM("width", "512", "distance over which the reward falls from 1 to 0", 0, 1e9, TARE_PARAM_ABOVE_MIN),
+    [P_FIELD] = TARE_STRING_PARAM("field", "", "a field of the rows that holds the length of each; empty: `length`", 0),
 };
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)host, (void)error;
+    const tare_value *values = setup->values;
+    (void)error;
     *self = (void *)values;
     return TARE_OK;
 }
@@ -60,48 +50,47 @@ static void destroy(void *self)
     (void)self;
 }
 
-static tare_status length_of(const tare_value *p, const tare_answer *a, double *out, tare_error *error)
+static tare_status length_of(const tare_value *p, const tare_completion *a, double *out, tare_error *error)
 {
     if (p[P_UNIT].i != UNIT_TOKENS) {
-        *out = (double)(p[P_UNIT].i == UNIT_WORDS ? words_count(a->completion) : words_characters(a->completion));
+        *out = (double)(p[P_UNIT].i == UNIT_WORDS ? words_count(a->text) : words_characters(a->text));
         return TARE_OK;
     }
-    *out = TARE_HAS_NUMBER(a, prompt_uid) ? (double)a->n_tokens : 0;
-    if (*out > 0 || !a->completion.size) return TARE_OK;
-    return text_fail(error, TARE_E_CONFIG,
+    *out = (double)a->n_tokens;
+    if (*out > 0 || !a->text.size) return TARE_OK;
+    return tare_fail(error, TARE_E_CONFIG,
                      "how many tokens a completion has is not known here; set unit = words or unit = characters");
 }
 
-static tare_status wanted_length(const tare_value *p, const tare_answer *a, double *out, tare_error *error)
+static tare_status wanted_length(const tare_value *p, const tare_completion *a, double *out, tare_error *error)
 {
     *out = p[P_LENGTH].f;
     if (!*p[P_FIELD].s) return TARE_OK;
     const tare_text t = text_row_field(a->row, p[P_FIELD].s);
     if (t.size && tare_read_number(t.data, t.size, out) && *out >= 0 && *out <= 1e9) return TARE_OK;
-    return text_fail(error, TARE_E_CONFIG, "the row has no length, a number of 0 to 1e9, in its field \"%s\"", p[P_FIELD].s);
+    return tare_fail(error, TARE_E_CONFIG, "the row has no length, a number of 0 to 1e9, in its field \"%s\"", p[P_FIELD].s);
 }
 
-static void set_verdict(tare_verdict *v, double reward, double least, double best, const char *reason)
+static tare_status set_verdict(tare_verdict *v, double reward, double least, double best, const char *reason)
 {
-    const enum tare_verdict_code code = reward >= best ? TARE_CORRECT : reward <= least ? TARE_WRONG : TARE_PARTIAL;
-    verdict_set(v, code, reward, (tare_text){"", 0}, reason);
+    const int32_t code = reward >= best ? TARE_VERDICT_CORRECT : reward <= least ? TARE_VERDICT_WRONG : TARE_VERDICT_PARTIAL;
+    return verdict_set(v, code, reward, (tare_text){"", 0}, reason);
 }
 
-static tare_status judge_alone(const tare_value *p, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status judge_alone(const tare_value *p, const tare_completion *a, tare_verdict *v, tare_error *error)
 {
     double l, length;
     tare_status s = length_of(p, a, &l, error);
     if (!s) s = wanted_length(p, a, &length, error);
     if (s) return s;
     const double over = p[P_MODE].i == MODE_MOST ? fmax(0, l - length) : fabs(l - length);
-    set_verdict(v, fmax(0, 1 - over / p[P_WIDTH].f), 0, 1,
-                p[P_MODE].i == MODE_MOST ? "length against the most that is allowed" : "length against the target");
-    return TARE_OK;
+    return set_verdict(v, fmax(0, 1 - over / p[P_WIDTH].f), 0, 1,
+                       p[P_MODE].i == MODE_MOST ? "length against the most that is allowed" : "length against the target");
 }
 
 /* Judges the n rollouts of one prompt. Stores lengths in the verdicts until the extremes are
  * known. */
-static tare_status judge_group(const tare_value *p, const tare_answer *const *a, tare_verdict *const *v, int64_t n,
+static tare_status judge_group(const tare_value *p, const tare_completion *const *a, tare_verdict *const *v, int64_t n,
                                tare_error *error)
 {
     double least = INFINITY, largest = 0;
@@ -111,13 +100,14 @@ static tare_status judge_group(const tare_value *p, const tare_answer *const *a,
         least = fmin(least, v[i]->reward);
         largest = fmax(largest, v[i]->reward);
     }
-    for (int64_t i = 0; i < n; i++)
-        set_verdict(v[i], largest > least ? 0.5 - (v[i]->reward - least) / (largest - least) : 0, -0.5, 0.5,
-                    "length against the prompt's other rollouts");
-    return TARE_OK;
+    tare_status s = TARE_OK;
+    for (int64_t i = 0; i < n && !s; i++)
+        s = set_verdict(v[i], largest > least ? 0.5 - (v[i]->reward - least) / (largest - least) : 0, -0.5, 0.5,
+                        "length against the prompt's other rollouts");
+    return s;
 }
 
-static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+static tare_status verify(void *self, const tare_completion *const *completions, tare_verdict *const *out, int64_t n,
                           tare_error *error)
 {
     const tare_value *p = self;
@@ -125,17 +115,15 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
     for (int64_t i = 0, end; i < n && !s; i = end) {
         end = i + 1;
         if (p[P_MODE].i != MODE_GROUP) {
-            s = judge_alone(p, answers[i], verdicts[i], error);
+            s = judge_alone(p, completions[i], out[i], error);
             continue;
         }
-        if (!TARE_HAS_NUMBER(answers[i], prompt_uid))
-            return text_fail(error, TARE_E_CONFIG, "mode = group: this host does not report which rollouts share a prompt");
-        while (end < n && answers[end]->group == answers[i]->group) end++;
-        s = judge_group(p, answers + i, verdicts + i, end - i, error);
+        while (end < n && completions[end]->group == completions[i]->group) end++;
+        s = judge_group(p, completions + i, out + i, end - i, error);
     }
     return s;
 }
 
 USES(0)
 VERIFIER_OF("length", "a reward for the length of the completion: at most, near a target, or shorter than the group",
-            TARE_JUDGES_TOGETHER)
+            TARE_VERIFIER_TOGETHER | TARE_VERIFIER_REPEATS)

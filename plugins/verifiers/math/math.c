@@ -22,45 +22,25 @@
 
 static const char *const GOLD[] = {"auto", "latex", "text", NULL}, *const BOX[] = {"first", "level", "below", NULL};
 static const tare_param PARAMS[] = {
-    {.key = "gold",
-     .type = TARE_CHOICE,
-     .fallback = "auto",
-     .choices = GOLD,
-     .doc =
-         "form of the row's answer: latex, a bare answer; text, a solution the answer is extracted from; auto, text if it has a box, has ####, or starts with $"},
-    {.key = "box",
-     .type = TARE_CHOICE,
-     .fallback = "first",
-     .choices = BOX,
-     .doc =
-         "rank of \\boxed: first, before all other marks; level with \"final answer\" (the later one wins); below \"final answer\" and level with \"answer:\""},
-    {.key = "plain", .type = TARE_BOOL, .fallback = "true", .doc = "numbers outside of boxes and environments count as answers"},
-    {.key = "rounding",
-     .type = TARE_INT,
-     .fallback = "-1",
-     .min = -1,
-     .max = MAX_ROUNDING,
-     .doc = "decimals to which two values have to agree when one of them is written as a decimal; -1: exactly equal"},
-    {.key = "unit_missing",
-     .type = TARE_BOOL,
-     .fallback = "true",
-     .doc = "a unit on one side only is ignored (two different units never are)"},
-    {.key = "fold_letters",
-     .type = TARE_BOOL,
-     .fallback = "true",
-     .doc = "T may stand for t, when no letter occurs in both cases in the two answers; e, i and pi are never folded"},
-    {.key = "set_relation",
-     .type = TARE_BOOL,
-     .fallback = "true",
-     .doc = "an inequality is accepted for a gold interval (the reverse always is)"},
-    {.key = "strict",
-     .type = TARE_BOOL,
-     .fallback = "true",
-     .doc = "names of symbols matter; false: they are matched in the order they appear"},
-    {.key = "number_words",
-     .type = TARE_BOOL,
-     .fallback = "true",
-     .doc = "numbers in English words count: \"twelve\", \"two and a half\", \"three quarters\""},
+    TARE_CHOICE_PARAM(
+        "gold", "auto",
+        "form of the row's answer: latex, a bare answer; text, a solution the answer is extracted from; auto, text if it has a box, has ####, or starts with $",
+        GOLD, 0),
+    TARE_CHOICE_PARAM(
+        "box", "first",
+        "rank of \\boxed: first, before all other marks; level with \"final answer\" (the later one wins); below \"final answer\" and level with \"answer:\"",
+        BOX, 0),
+    TARE_BOOL_PARAM("plain", "true", "numbers outside of boxes and environments count as answers", 0),
+    TARE_INT_PARAM("rounding", "-1",
+                   "decimals to which two values have to agree when one of them is written as a decimal; -1: exactly equal", -1,
+                   MAX_ROUNDING, 0),
+    TARE_BOOL_PARAM("unit_missing", "true", "a unit on one side only is ignored (two different units never are)", 0),
+    TARE_BOOL_PARAM("fold_letters", "true",
+                    "T may stand for t, when no letter occurs in both cases in the two answers; e, i and pi are never folded", 0),
+    TARE_BOOL_PARAM("set_relation", "true", "an inequality is accepted for a gold interval (the reverse always is)", 0),
+    TARE_BOOL_PARAM("strict", "true", "names of symbols matter; false: they are matched in the order they appear", 0),
+    TARE_BOOL_PARAM("number_words", "true", "numbers in English words count: \"twelve\", \"two and a half\", \"three quarters\"",
+                    0),
 };
 enum { P_GOLD, P_BOX, P_PLAIN, P_ROUNDING, P_UNIT, P_LETTERS, P_SET, P_STRICT, P_WORDS, N_PARAMS };
 
@@ -241,7 +221,7 @@ static bool other_measure(struct math *m, int gold, const struct found *pred)
 }
 
 struct outcome {
-    enum tare_verdict_code code;
+    int32_t code;
     const char *reason;
     int gold, pred; /* nodes; -1: not parsed */
     const char *gold_error, *pred_error;
@@ -303,8 +283,8 @@ static struct outcome verify_answer(struct math *m, const struct found *gold, co
 {
     struct outcome r = {.gold = -1, .pred = -1};
     math_reset(m);
-    if (!pred->n) return r.code = TARE_NO_ANSWER, r.reason = "no answer in the completion", r;
-    if (!gold->n) return r.code = TARE_UNPARSABLE, r.reason = "no answer in the row's answer", r;
+    if (!pred->n) return r.code = TARE_VERDICT_NO_ANSWER, r.reason = "no answer in the completion", r;
+    if (!gold->n) return r.code = TARE_VERDICT_UNPARSABLE, r.reason = "no answer in the row's answer", r;
     m->commas_ambiguous = false;
     m->precision = 0;
     r.gold = read_answer(m, gold, COMMA_GROUPS);
@@ -314,21 +294,22 @@ static struct outcome verify_answer(struct math *m, const struct found *gold, co
     r.pred_error = m->parse_error;
     const enum truth dates = gold->n == 1 && pred->n == 1 ? compare_dates(gold->text[0], pred->text[0], pred->whole) : UNKNOWN;
     if (dates != UNKNOWN)
-        return r.code = dates ? TARE_CORRECT : TARE_WRONG, r.reason = dates ? "the same date" : "different dates", r;
+        return r.code = dates ? TARE_VERDICT_CORRECT : TARE_VERDICT_WRONG, r.reason = dates ? "the same date" : "different dates",
+               r;
     if (r.gold < 0 || r.pred < 0) {
         const bool words = r.gold >= 0 && at(m, r.gold)->op == OP_TEXT;
         if ((!pred->operated && (same_text(m, gold, pred, words) || same_long_text(gold, pred))) || same_formula(gold, pred))
-            return r.code = TARE_CORRECT, r.reason = "the same text", r;
-        if (same_verdict_word(gold, pred)) return r.code = TARE_CORRECT, r.reason = "the same word", r;
-        if (equal_in_words(m, gold, pred, &r.gold, &r.pred)) return r.code = TARE_CORRECT, r.reason = m->reason, r;
-        r.code = r.pred < 0 ? TARE_UNPARSABLE : TARE_WRONG;
+            return r.code = TARE_VERDICT_CORRECT, r.reason = "the same text", r;
+        if (same_verdict_word(gold, pred)) return r.code = TARE_VERDICT_CORRECT, r.reason = "the same word", r;
+        if (equal_in_words(m, gold, pred, &r.gold, &r.pred)) return r.code = TARE_VERDICT_CORRECT, r.reason = m->reason, r;
+        r.code = r.pred < 0 ? TARE_VERDICT_UNPARSABLE : TARE_VERDICT_WRONG;
         r.reason = r.pred < 0 ? r.pred_error : "the row's answer cannot be read as mathematics, and the text differs";
         return r;
     }
-    if (same_formula(gold, pred)) return r.code = TARE_CORRECT, r.reason = "the same chemical formula", r;
+    if (same_formula(gold, pred)) return r.code = TARE_VERDICT_CORRECT, r.reason = "the same chemical formula", r;
     if (is_verbatim(m, gold, pred)) {
-        r.code = same_text(m, gold, pred, false) ? TARE_CORRECT : TARE_WRONG;
-        r.reason = r.code == TARE_CORRECT ? "the same text" : "different dates, telephone numbers or names";
+        r.code = same_text(m, gold, pred, false) ? TARE_VERDICT_CORRECT : TARE_VERDICT_WRONG;
+        r.reason = r.code == TARE_VERDICT_CORRECT ? "the same text" : "different dates, telephone numbers or names";
         return r;
     }
     const bool bare = !pred->operated; /* otherwise the words after the number count too */
@@ -346,7 +327,7 @@ static struct outcome verify_answer(struct math *m, const struct found *gold, co
         equal = equal_in_words(m, gold, pred, &r.gold, &r.pred) &&
                 (!other || at(m, r.pred)->op == OP_LIST || at(m, r.pred)->op == OP_TUPLE);
     if (!equal) m->reason = why;
-    r.code = equal ? TARE_CORRECT : TARE_WRONG;
+    r.code = equal ? TARE_VERDICT_CORRECT : TARE_VERDICT_WRONG;
     r.reason = m->reason;
     return r;
 }
@@ -376,13 +357,13 @@ static void widen_gold(struct math *m, tare_text answer, struct found *gold)
     if (x >= 0 && at(m, x)->op != OP_TEXT && at(m, x)->op != OP_UNIT) *gold = whole;
 }
 
-static struct outcome run_pair(struct math *m, const tare_answer *a, struct found *gold, struct found *pred)
+static struct outcome run_pair(struct math *m, const tare_completion *a, struct found *gold, struct found *pred)
 {
     m->o = m->defaults;
     row_options(&m->o, a->row);
     take_gold(&m->o, a->answer, gold);
     widen_gold(m, a->answer, gold);
-    extract_answer(&m->o, a->completion, pred);
+    extract_answer(&m->o, a->text, pred);
     return verify_answer(m, gold, pred);
 }
 
@@ -401,15 +382,16 @@ static bool with_values(struct math *m)
     return m->values;
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
+    const tare_value *values = setup->values;
     static const int64_t priority[] = {0, 50, 100};
-    (void)host;
     struct math *m = calloc(1, sizeof *m);
+    memory_begin();
     if (!m || !math_alloc(m) || !with_values(m)) {
         if (m) math_release(m);
         free(m);
-        return text_fail(error, TARE_E_NOMEM, "no memory for the parser's tables");
+        return tare_fail(error, TARE_E_NOMEM, "no memory for the parser's tables");
     }
     m->defaults = (struct options){
         .boxed_priority = priority[values[P_BOX].i],
@@ -436,41 +418,43 @@ static void destroy(void *self)
 
 struct call {
     struct math *m;
-    const tare_answer *const *answers;
-    tare_verdict *const *verdicts;
+    const tare_completion *const *completions;
+    tare_verdict *const *out;
     int64_t n;
-    const tare_stream *out;
+    const tare_stream *explanation;
     tare_status status;
 };
 
 static void verify_all(void *arg)
 {
-    const struct call *c = arg;
+    struct call *c = arg;
     struct math *m = c->m;
     struct found gold, pred;
-    for (int64_t i = 0; i < c->n; i++) {
-        const struct outcome r = run_pair(m, c->answers[i], &gold, &pred);
+    for (int64_t i = 0; i < c->n && !c->status; i++) {
+        const struct outcome r = run_pair(m, c->completions[i], &gold, &pred);
         const int64_t size = pred.n == 1 ? 0 : join_parts(&pred, m->buffer, 4 * MAX_ANSWER);
         const tare_text extracted = pred.n == 1 ? text_trim(pred.text[0]) : (tare_text){m->buffer, size > 0 ? size : 0};
-        verdict_set(c->verdicts[i], r.code, r.code == TARE_CORRECT, extracted, r.reason);
+        c->status = verdict_set(c->out[i], r.code, r.code == TARE_VERDICT_CORRECT, extracted, r.reason);
     }
 }
 
 /* Calls verify_all or explain_all and turns FLINT's failures into errors. */
 static tare_status call_guarded(void (*f)(void *), struct call *c, tare_error *error)
 {
-    if (!with_values(c->m)) return text_fail(error, TARE_E_NOMEM, "no memory for the values of a pair");
+    if (!with_values(c->m)) return tare_fail(error, TARE_E_NOMEM, "no memory for the values of a pair");
     if (!guarded(f, c)) {
         c->m->values = NULL;
-        return text_fail(error, TARE_E_NOMEM, "a pair was not decided: FLINT got no memory, or gave up");
+        return tare_fail(error, TARE_E_NOMEM, "a pair was not decided: FLINT got no memory, or gave up");
     }
     return TARE_OK;
 }
 
-static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+static tare_status verify(void *self, const tare_completion *const *completions, tare_verdict *const *out, int64_t n,
                           tare_error *error)
 {
-    return call_guarded(verify_all, &(struct call){.m = self, .answers = answers, .verdicts = verdicts, .n = n}, error);
+    struct call c = {.m = self, .completions = completions, .out = out, .n = n};
+    const tare_status s = call_guarded(verify_all, &c, error);
+    return s ? s : c.status;
 }
 
 static tare_status explain_side(struct math *m, const tare_stream *out, const char *name, const struct found *f, int node,
@@ -501,35 +485,30 @@ static void explain_all(void *arg)
     struct call *c = arg;
     struct math *m = c->m;
     struct found gold, pred;
-    const struct outcome r = run_pair(m, c->answers[0], &gold, &pred);
+    const struct outcome r = run_pair(m, c->completions[0], &gold, &pred);
     char precision[32] = "exact";
-    tare_status s = explain_text(c->out, true, "rule", text_of(r.reason ? r.reason : ""));
+    tare_status s = explain_text(c->explanation, true, "rule", text_of(r.reason ? r.reason : ""));
     if (m->precision) snprintf(precision, sizeof precision, "%lld bits", (long long)m->precision);
-    if (!s && r.gold >= 0 && r.pred >= 0) s = explain_text(c->out, false, "precision", text_of(precision));
-    if (!s) s = explain_side(m, c->out, "gold", &gold, r.gold, r.gold_error);
-    if (!s) s = explain_side(m, c->out, "answer", &pred, r.pred, r.pred_error);
-    c->status = s ? s : explain_raw(c->out, "}");
+    if (!s && r.gold >= 0 && r.pred >= 0) s = explain_text(c->explanation, false, "precision", text_of(precision));
+    if (!s) s = explain_side(m, c->explanation, "gold", &gold, r.gold, r.gold_error);
+    if (!s) s = explain_side(m, c->explanation, "answer", &pred, r.pred, r.pred_error);
+    c->status = s ? s : tare_say(c->explanation, "}");
 }
 
-static tare_status explain(void *self, const tare_answer *answer, const tare_stream *out, tare_error *error)
+static tare_status explain(void *self, const tare_completion *answer, const tare_stream *out, tare_error *error)
 {
-    struct call c = {.m = self, .answers = &answer, .n = 1, .out = out};
+    struct call c = {.m = self, .completions = &answer, .n = 1, .explanation = out};
     const tare_status s = call_guarded(explain_all, &c, error);
     if (s) return s;
-    return c.status ? text_fail(error, c.status, "the explanation cannot be written") : TARE_OK;
+    return c.status ? tare_fail(error, c.status, "the explanation cannot be written") : TARE_OK;
 }
 
-static const tare_verifier FUNCTIONS = {
-    .struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify, .explain = explain};
+static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
+                                        .flags = TARE_VERIFIER_REPEATS,
+                                        .create = create,
+                                        .destroy = destroy,
+                                        .verify = verify,
+                                        .explain = explain};
 
-BUILT_IN_DESCRIPTOR("math", .kind = TARE_VERIFIER, .summary = "the mathematical answer equals the gold answer, in exact arithmetic",
-                    .params = PARAMS, .n_params = N_PARAMS, .threading = TARE_INSTANCE_PER_THREAD)
-
-const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)
-{
-    static const tare_descriptor *const descriptors[] = {&DESCRIPTOR};
-    static const tare_plugin plugin = {.struct_size = sizeof plugin, .n_descriptors = 1, .descriptors = descriptors};
-    (void)host, (void)error;
-    memory_begin();
-    return &plugin;
-}
+BUILT_IN("math", .kind = TARE_KIND_VERIFIER, .summary = "the mathematical answer equals the gold answer, in exact arithmetic",
+         TARE_PARAMS(PARAMS, N_PARAMS), .calls = TARE_CALLS_INSTANCE_PER_THREAD)

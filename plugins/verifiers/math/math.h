@@ -297,7 +297,7 @@ int parse_answer(struct math *m); /* from the tokens; -1: see m->parse_error */
 
 enum value { V_OK = 0, V_NOT_RATIONAL, V_UNDEFINED, V_TOO_BIG };
 
-/* Call once per process, before any FLINT function. */
+/* Makes FLINT allocate through guarded(). Call it before any FLINT function. */
 void memory_begin(void);
 /* Runs call(arg). false: it was abandoned because FLINT got no memory or gave up. m->values must
  * then be set to NULL without releasing it. */

@@ -1,5 +1,6 @@
 #include "flint.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdlib.h>
 
@@ -49,11 +50,17 @@ static void gmp_give(void *p, size_t n)
     free(p);
 }
 
-void memory_begin(void)
+static void set_functions(void)
 {
     __flint_set_memory_functions(take_memory, take_zeros, resize_memory, free);
     flint_set_abort(come_back);
     mp_set_memory_functions(take_memory, gmp_resize, gmp_give);
+}
+
+void memory_begin(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, set_functions);
 }
 
 bool guarded(void (*call)(void *arg), void *arg)

@@ -9,7 +9,8 @@
  * partial between. None, "this function does not apply", is refused unless `none` = zero: it then
  * adds 0 to the verifiers' sum, as in TRL. TRL also leaves a completion that no function rewarded
  * out of its group, which this engine does not support. A late call is ended, and all its verdicts
- * are timeout. An exception stops the run with its message and line. */
+ * are timeout. The function may draw random numbers or ask a service, so the verifier does not
+ * promise that a completion gets the same verdict again. An exception stops the run with its message and line. */
 #include "common/program/program.h"
 #include "common/text.h"
 
@@ -24,23 +25,18 @@ enum { NONE_REFUSE, NONE_ZERO };
 static const char *const NONES[] = {"refuse", "zero", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_FILE] = {.key = "file", .type = TARE_PATH, .flags = TARE_REQUIRED, .doc = "the Python file that holds the function"},
-    [P_FUNCTION] = {.key = "function", .fallback = "reward", .type = TARE_STRING, .doc = "its name"},
-    [P_PYTHON] = {.key = "python", .fallback = "python3", .type = TARE_STRING, .doc = "the interpreter: a name in PATH, or a file"},
-    [P_MESSAGES] = {.key = "messages",
-                    .fallback = "false",
-                    .type = TARE_BOOL,
-                    .doc = "hand over prompts and completions as lists of chat messages, as TRL does for conversational data"},
+    [P_FILE] = TARE_PATH_PARAM("file", NULL, "the Python file that holds the function", TARE_PARAM_REQUIRED),
+    [P_FUNCTION] = TARE_STRING_PARAM("function", "reward", "its name", 0),
+    [P_PYTHON] = TARE_STRING_PARAM("python", "python3", "the interpreter: a name in PATH, or a file", 0),
+    [P_MESSAGES] = TARE_BOOL_PARAM(
+        "messages", "false", "hand over prompts and completions as lists of chat messages, as TRL does for conversational data", 0),
     [P_TIMEOUT] = PROGRAM_TIMEOUT("call, which has all completions of a step"),
     [P_START] = PROGRAM_START("seconds that python may take to start and to import the file"),
     [P_CORRECT_AT] = PROGRAM_CORRECT_AT("a reward of at least this counts as correct"),
-    [P_NONE] =
-        {.key = "none",
-         .fallback = "refuse",
-         .choices = NONES,
-         .type = TARE_CHOICE,
-         .doc =
-             "a reward of None: refuse stops the run; zero adds nothing to the sum of the verifiers (for rows that another verifier rewards)"},
+    [P_NONE] = TARE_CHOICE_PARAM(
+        "none", "refuse",
+        "a reward of None: refuse stops the run; zero adds nothing to the sum of the verifiers (for rows that another verifier rewards)",
+        NONES, 0),
 };
 
 static const char DRIVER[] =
@@ -67,23 +63,25 @@ static tare_status plain_error(tare_error *error)
 {
     json_t *j = error->message[0] == '{' ? json_loads(error->message, 0, NULL) : NULL;
     const json_t *why = json_object_get(j, "error");
-    if (json_is_string(why)) text_fail(error, error->code, "%s", json_string_value(why));
+    if (json_is_string(why)) tare_fail(error, error->code, "%s", json_string_value(why));
     json_decref(j);
     return error->code;
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
+    const tare_value *values = setup->values;
+    const tare_host *host = setup->host;
     struct python *p = calloc(1, sizeof *p);
-    if (!p) return text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!p) return tare_fail(error, TARE_E_NOMEM, "no memory");
     p->values = values;
-    const char *const fields = host->extension ? host->extension(host->ctx, "tare.row_fields/1") : NULL;
+    const char *const fields = host->extension(host->ctx, "tare.row_fields/1");
     const char *const words[] = {
         values[P_PYTHON].s,    "-c", DRIVER, values[P_FILE].s, values[P_FUNCTION].s, values[P_MESSAGES].i ? "true" : "false",
         fields ? fields : "{}"};
     tare_status s = TARE_OK;
     for (int i = 0; i < 7; i++)
-        if (!(p->argv[i] = strdup(words[i]))) s = text_fail(error, TARE_E_NOMEM, "no memory");
+        if (!(p->argv[i] = strdup(words[i]))) s = tare_fail(error, TARE_E_NOMEM, "no memory");
     const struct program_options options = {
         .host = host, .argv = p->argv, .name = values[P_PYTHON].s, .says_ready = true, .start = values[P_START].f};
     if (!s) s = program_new(&options, &p->program, error);
@@ -109,15 +107,15 @@ static json_t *text_json(tare_text t)
     return j;
 }
 
-static char *write_question(const tare_answer *const *answers, int64_t n)
+static char *write_question(const tare_completion *const *said, int64_t n)
 {
     json_t *prompts = json_array(), *completions = json_array(), *golds = json_array(), *rows = json_array();
     for (int64_t i = 0; i < n; i++) {
-        const tare_text row = answers[i]->row;
+        const tare_text row = said[i]->row;
         json_t *object = row.size ? json_loadb(row.data, (size_t)row.size, 0, NULL) : NULL;
-        json_array_append_new(prompts, text_json(answers[i]->prompt));
-        json_array_append_new(completions, text_json(answers[i]->completion));
-        json_array_append_new(golds, text_json(answers[i]->answer));
+        json_array_append_new(prompts, text_json(said[i]->prompt));
+        json_array_append_new(completions, text_json(said[i]->text));
+        json_array_append_new(golds, text_json(said[i]->answer));
         json_array_append_new(rows, json_is_object(object) ? json_incref(object) : json_object());
         json_decref(object);
     }
@@ -127,58 +125,60 @@ static char *write_question(const tare_answer *const *answers, int64_t n)
     return line;
 }
 
-static tare_status read_reply(const struct python *p, tare_text reply, tare_verdict *const *verdicts, int64_t n, tare_error *error)
+static tare_status read_reply(const struct python *p, tare_text reply, tare_verdict *const *out, int64_t n, tare_error *error)
 {
     json_t *j = json_loadb(reply.data, (size_t)reply.size, 0, NULL);
     const json_t *wrong = json_object_get(j, "error"), *rewards = json_object_get(j, "rewards");
     tare_status s = TARE_OK;
     if (json_is_string(wrong))
-        s = text_fail(error, TARE_E_PLUGIN, "%.450s", json_string_value(wrong));
+        s = tare_fail(error, TARE_E_PLUGIN, "%.450s", json_string_value(wrong));
     else if (!json_is_array(rewards) || (int64_t)json_array_size(rewards) != n)
-        s = text_fail(error, TARE_E_PLUGIN, "python answered '%.*s'", (int)(reply.size < 200 ? reply.size : 200), reply.data);
+        s = tare_fail(error, TARE_E_PLUGIN, "python answered '%.*s'", (int)(reply.size < 200 ? reply.size : 200), reply.data);
     for (int64_t i = 0; i < n && !s; i++) {
         const json_t *reward = json_array_get(rewards, (size_t)i);
         const double x = json_number_value(reward);
         if (!json_is_number(reward) && p->values[P_NONE].i == NONE_REFUSE) {
-            s = text_fail(
+            s = tare_fail(
                 error, TARE_E_PLUGIN,
                 "%s returned None for completion %lld of %lld, so it has no reward; return a number, or set [verifier.python] none = zero if another verifier judges that row",
                 p->values[P_FUNCTION].s, (long long)i + 1, (long long)n);
             break;
         }
-        const enum tare_verdict_code code = json_is_number(reward) ? program_verdict(x, p->values[P_CORRECT_AT].f) : TARE_NO_ANSWER;
-        verdict_set(verdicts[i], code, x, (tare_text){0},
-                    code == TARE_NO_ANSWER ? "the function returned no reward" : "the function's reward");
+        const int32_t code = json_is_number(reward) ? program_verdict(x, p->values[P_CORRECT_AT].f) : TARE_VERDICT_NO_ANSWER;
+        s = verdict_set(out[i], code, x, (tare_text){0},
+                        code == TARE_VERDICT_NO_ANSWER ? "the function returned no reward" : "the function's reward");
     }
     json_decref(j);
     return s;
 }
 
-static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+static tare_status verify(void *self, const tare_completion *const *completions, tare_verdict *const *out, int64_t n,
                           tare_error *error)
 {
     struct python *p = self;
-    const int64_t deadline = program_deadline(p->values[P_TIMEOUT].f, answers, n);
-    char *line = write_question(answers, n);
+    const int64_t deadline = program_deadline(p->values[P_TIMEOUT].f, completions, n);
+    char *line = write_question(completions, n);
     tare_text reply;
-    if (!line) return text_fail(error, TARE_E_NOMEM, "no memory for a row");
+    if (!line) return tare_fail(error, TARE_E_NOMEM, "no memory for a row");
     const enum program_result r = program_ask(p->program, (tare_text){line, (int64_t)strlen(line)}, deadline, &reply, error);
     free(line);
-    if (r == PROGRAM_ANSWERED) return read_reply(p, reply, verdicts, n, error);
+    if (r == PROGRAM_ANSWERED) return read_reply(p, reply, out, n, error);
     if (r != PROGRAM_LATE) return plain_error(error);
-    for (int64_t i = 0; i < n; i++) verdict_set(verdicts[i], TARE_TIMED_OUT, 0, (tare_text){0}, "the function took too long");
-    return TARE_OK;
+    tare_status s = TARE_OK;
+    for (int64_t i = 0; i < n && !s; i++)
+        s = verdict_set(out[i], TARE_VERDICT_TIMED_OUT, 0, (tare_text){0}, "the function took too long");
+    return s;
 }
 
-USES(TARE_MAY_USE_ANSWER)
+USES(TARE_USES_MAYBE_ANSWER)
 
 static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
-                                        .flags = TARE_JUDGES_TOGETHER,
+                                        .flags = TARE_VERIFIER_TOGETHER,
                                         .create = create,
                                         .destroy = destroy,
                                         .verify = verify,
                                         .uses = uses};
 
-BUILT_IN("python", .kind = TARE_VERIFIER,
+BUILT_IN("python", .kind = TARE_KIND_VERIFIER,
          .summary = "a Python function with the signature of TRL's reward functions; one call has all completions of a step",
-         .params = PARAMS, .n_params = P_COUNT, .threading = TARE_INSTANCE_PER_THREAD)
+         TARE_PARAMS(PARAMS, P_COUNT), .calls = TARE_CALLS_INSTANCE_PER_THREAD)

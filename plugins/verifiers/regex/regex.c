@@ -23,29 +23,15 @@ enum { P_PATTERN, P_FIELD, P_GROUP, P_WHOLE, P_ABSENT, P_THOUGHT, P_LIMIT, N_PAR
 enum { HEAP_KIB = 65536 };
 
 static const tare_param PARAMS[N_PARAMS] = {
-    [P_PATTERN] = {.key = "pattern",
-                   .type = TARE_STRING,
-                   .fallback = "",
-                   .doc = "the pattern; empty: each row has its own, in `field`"},
-    [P_FIELD] = {.key = "field", .type = TARE_STRING, .fallback = "regex", .doc = "the row's field that holds its pattern"},
-    [P_GROUP] =
-        {.key = "group",
-         .type = TARE_STRING,
-         .fallback = "",
-         .doc =
-             "name or number of a group of the pattern whose text, blanks cut, has to be the row's answer; empty: a match is enough"},
-    [P_WHOLE] = {.key = "whole",
-                 .type = TARE_BOOL,
-                 .fallback = "false",
-                 .doc = "the pattern has to match the whole text, blanks at both ends cut"},
-    [P_ABSENT] = {.key = "absent", .type = TARE_BOOL, .fallback = "false", .doc = "reward 1 where the pattern is not found"},
-    [P_THOUGHT] = {.key = "thought", .type = TARE_BOOL, .fallback = "false", .doc = "look at the thought as well"},
-    [P_LIMIT] = {.key = "limit",
-                 .type = TARE_INT,
-                 .fallback = "1000000",
-                 .min = 1,
-                 .max = 1e9,
-                 .doc = "most steps of one search (PCRE2's match limit)"},
+    [P_PATTERN] = TARE_STRING_PARAM("pattern", "", "the pattern; empty: each row has its own, in `field`", 0),
+    [P_FIELD] = TARE_STRING_PARAM("field", "regex", "the row's field that holds its pattern", 0),
+    [P_GROUP] = TARE_STRING_PARAM(
+        "group", "",
+        "name or number of a group of the pattern whose text, blanks cut, has to be the row's answer; empty: a match is enough", 0),
+    [P_WHOLE] = TARE_BOOL_PARAM("whole", "false", "the pattern has to match the whole text, blanks at both ends cut", 0),
+    [P_ABSENT] = TARE_BOOL_PARAM("absent", "false", "reward 1 where the pattern is not found", 0),
+    [P_THOUGHT] = TARE_BOOL_PARAM("thought", "false", "look at the thought as well", 0),
+    [P_LIMIT] = TARE_INT_PARAM("limit", "1000000", "most steps of one search (PCRE2's match limit)", 1, 1e9, 0),
 };
 
 struct regex {
@@ -64,7 +50,7 @@ static pcre2_code *compile_pattern(const struct regex *r, tare_text pattern, tar
                                   PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | whole, &code, &at, NULL);
     if (c) return c;
     pcre2_get_error_message(code, (PCRE2_UCHAR *)message, sizeof message);
-    text_fail(error, TARE_E_CONFIG, "the pattern '%.*s' cannot be read at byte %zu: %s",
+    tare_fail(error, TARE_E_CONFIG, "the pattern '%.*s' cannot be read at byte %zu: %s",
               (int)(pattern.size < 200 ? pattern.size : 200), pattern.data, at + 1, message);
     return NULL;
 }
@@ -86,7 +72,7 @@ static int group_of(const struct regex *r, const pcre2_code *code)
 static tare_status check_group(const struct regex *r, const pcre2_code *code, tare_error *error)
 {
     if (group_of(r, code) >= 0) return TARE_OK;
-    return text_fail(error, TARE_E_CONFIG, "group = %s: the pattern has no group, or more than one, of that name or number",
+    return tare_fail(error, TARE_E_CONFIG, "group = %s: the pattern has no group, or more than one, of that name or number",
                      r->values[P_GROUP].s);
 }
 
@@ -98,17 +84,17 @@ static void destroy(void *self)
     free(r);
 }
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)host;
+    const tare_value *values = setup->values;
     struct regex *r = calloc(1, sizeof *r);
-    if (!r) return text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!r) return tare_fail(error, TARE_E_NOMEM, "no memory");
     r->values = values;
     tare_status s = TARE_OK;
     if (values[P_ABSENT].i && *values[P_GROUP].s)
-        s = text_fail(error, TARE_E_CONFIG, "absent = true and group = %s exclude each other: what is absent has no text",
+        s = tare_fail(error, TARE_E_CONFIG, "absent = true and group = %s exclude each other: what is absent has no text",
                       values[P_GROUP].s);
-    if (!s && !(r->limits = pcre2_match_context_create(NULL))) s = text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!s && !(r->limits = pcre2_match_context_create(NULL))) s = tare_fail(error, TARE_E_NOMEM, "no memory");
     if (!s) {
         pcre2_set_match_limit(r->limits, (uint32_t)values[P_LIMIT].i);
         pcre2_set_heap_limit(r->limits, HEAP_KIB);
@@ -129,7 +115,7 @@ static tare_status row_code(const struct regex *r, tare_text row, pcre2_code **o
     const json_t *pattern = json_object_get(j, key);
     tare_status s = TARE_OK;
     if (!json_is_string(pattern))
-        s = text_fail(error, TARE_E_CONFIG,
+        s = tare_fail(error, TARE_E_CONFIG,
                       "the row has no text in its field \"%s\"; set pattern, or field to where the rows have theirs", key);
     else if (!(*out = compile_pattern(r, (tare_text){json_string_value(pattern), (int64_t)json_string_length(pattern)}, error)))
         s = error->code;
@@ -139,41 +125,40 @@ static tare_status row_code(const struct regex *r, tare_text row, pcre2_code **o
     return s;
 }
 
-static void decide_verdict(const struct regex *r, tare_text found, tare_text answer, tare_verdict *v)
+static tare_status decide_verdict(const struct regex *r, tare_text found, tare_text answer, tare_verdict *v)
 {
     const bool compared = *r->values[P_GROUP].s;
     if (compared && !text_equal(found, text_trim(answer), false))
-        verdict_set(v, TARE_WRONG, 0, found, "the group's text is not the answer");
-    else if (r->values[P_ABSENT].i)
-        verdict_set(v, TARE_WRONG, 0, found, "the pattern is found");
-    else
-        verdict_set(v, TARE_CORRECT, 1, found, compared ? "the group's text is the answer" : "the pattern is found");
+        return verdict_set(v, TARE_VERDICT_WRONG, 0, found, "the group's text is not the answer");
+    if (r->values[P_ABSENT].i) return verdict_set(v, TARE_VERDICT_WRONG, 0, found, "the pattern is found");
+    return verdict_set(v, TARE_VERDICT_CORRECT, 1, found, compared ? "the group's text is the answer" : "the pattern is found");
 }
 
-static tare_status search_text(const struct regex *r, const pcre2_code *code, const tare_answer *a, tare_verdict *v,
+static tare_status search_text(const struct regex *r, const pcre2_code *code, const tare_completion *a, tare_verdict *v,
                                tare_error *error)
 {
-    const tare_text t = text_trim(r->values[P_THOUGHT].i ? a->completion : text_after_thought(a->completion)), none = {"", 0};
+    const tare_text t = text_trim(r->values[P_THOUGHT].i ? a->text : text_after_thought(a->text)), none = {"", 0};
     pcre2_match_data *match = pcre2_match_data_create_from_pattern(code, NULL);
-    if (!match) return text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!match) return tare_fail(error, TARE_E_NOMEM, "no memory");
     const int got = pcre2_match(code, (PCRE2_SPTR)(t.size ? t.data : ""), (size_t)t.size, 0, PCRE2_NO_JIT, match, r->limits);
+    tare_status s;
     if (got >= 0) {
         const size_t *span = pcre2_get_ovector_pointer(match);
         const int g = group_of(r, code);
         const bool set = span[2 * g] != PCRE2_UNSET;
-        decide_verdict(r, set ? text_trim(text_slice(t, (int64_t)span[2 * g], (int64_t)span[2 * g + 1])) : none, a->answer, v);
+        s = decide_verdict(r, set ? text_trim(text_slice(t, (int64_t)span[2 * g], (int64_t)span[2 * g + 1])) : none, a->answer, v);
     } else if (got != PCRE2_ERROR_NOMATCH) {
-        verdict_set(v, TARE_TIMED_OUT, 0, none, "the search reached its limit");
+        s = verdict_set(v, TARE_VERDICT_TIMED_OUT, 0, none, "the search reached its limit");
     } else if (r->values[P_ABSENT].i) {
-        verdict_set(v, TARE_CORRECT, 1, none, "the pattern is not found");
+        s = verdict_set(v, TARE_VERDICT_CORRECT, 1, none, "the pattern is not found");
     } else {
-        verdict_set(v, t.size ? TARE_WRONG : TARE_NO_ANSWER, 0, none, "the pattern is not found");
+        s = verdict_set(v, t.size ? TARE_VERDICT_WRONG : TARE_VERDICT_NO_ANSWER, 0, none, "the pattern is not found");
     }
     pcre2_match_data_free(match);
-    return TARE_OK;
+    return s;
 }
 
-static tare_status verify_answer(const struct regex *r, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status verify_answer(const struct regex *r, const tare_completion *a, tare_verdict *v, tare_error *error)
 {
     pcre2_code *own = NULL;
     tare_status s = r->code ? TARE_OK : row_code(r, a->row, &own, error);
@@ -184,7 +169,7 @@ static tare_status verify_answer(const struct regex *r, const tare_answer *a, ta
 
 static uint32_t uses(const tare_value *values)
 {
-    return TARE_REFUSES_ROWS | (*values[P_GROUP].s ? TARE_USES_ANSWER : 0u);
+    return TARE_USES_ROW | (*values[P_GROUP].s ? TARE_USES_ANSWER : 0u);
 }
 
 VERIFIER("regex", "a pattern is found in the completion, or a group of it is the answer", verify_answer)

@@ -19,12 +19,9 @@
 enum { P_N, P_PENALTY, N_PARAMS };
 
 static const tare_param PARAMS[N_PARAMS] = {
-    [P_N] = {.key = "n", .type = TARE_INT, .fallback = "3", .min = 1, .max = 1000, .doc = "n, words in a run"},
-    [P_PENALTY] = {.key = "penalty",
-                   .type = TARE_FLOAT,
-                   .fallback = "1",
-                   .max = 1e6,
-                   .doc = "upper bound of the penalty, approached by a text that only repeats itself"},
+    [P_N] = TARE_INT_PARAM("n", "3", "n, words in a run", 1, 1000, 0),
+    [P_PENALTY] =
+        TARE_FLOAT_PARAM("penalty", "1", "upper bound of the penalty, approached by a text that only repeats itself", 0, 1e6, 0),
 };
 
 struct grams {
@@ -33,9 +30,10 @@ struct grams {
     int64_t words, n;
 };
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)host, (void)error;
+    const tare_value *values = setup->values;
+    (void)error;
     *self = (void *)values;
     return TARE_OK;
 }
@@ -83,21 +81,21 @@ static double repeated_share(struct grams *g)
     return 1 - (double)distinct / (double)all;
 }
 
-static tare_status verify_answer(const tare_value *p, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status verify_answer(const tare_value *p, const tare_completion *a, tare_verdict *v, tare_error *error)
 {
-    const tare_text t = words_lower(a->completion);
+    const tare_text t = words_lower(a->text);
     struct grams g = {.words = words_count(t), .n = p[P_N].i};
     tare_text *word = calloc((size_t)g.words + 1, sizeof *word);
     g.number = calloc((size_t)g.words + 1, sizeof *g.number);
     g.order = calloc((size_t)g.words + 1, sizeof *g.order);
-    tare_status s = t.data && word && g.number && g.order ? TARE_OK : text_fail(error, TARE_E_NOMEM, "no memory");
+    tare_status s = t.data && word && g.number && g.order ? TARE_OK : tare_fail(error, TARE_E_NOMEM, "no memory");
     if (!s) {
         int64_t at = 0;
         for (int64_t i = 0; i < g.words; i++) word[i] = words_next(t, &at);
         g.word = word;
         const double share = g.words >= g.n ? repeated_share(&g) : 0;
-        verdict_set(v, share > 0 ? TARE_PARTIAL : TARE_CORRECT, share > 0 ? -p[P_PENALTY].f * share : 0, (tare_text){"", 0},
-                    share > 0 ? "runs of words repeat" : "no run of words repeats");
+        s = verdict_set(v, share > 0 ? TARE_VERDICT_PARTIAL : TARE_VERDICT_CORRECT, share > 0 ? -p[P_PENALTY].f * share : 0,
+                        (tare_text){"", 0}, share > 0 ? "runs of words repeat" : "no run of words repeats");
     }
     free((void *)t.data);
     free(word);

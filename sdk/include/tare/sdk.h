@@ -78,18 +78,22 @@ __attribute__((unused)) static int tare_add_segment(tare_verdict *out, int64_t e
 /* ---------------------------------------------------------------- tables */
 
 /* Rows of a parameter table. DEFAULT is a text, as in an INI file. MIN or MAX TARE_NO_MIN, TARE_NO_MAX:
- * no bound. FLAGS: further TARE_PARAM_... bits. */
+ * no bound. UNIT: a text, or NULL. FLAGS: further TARE_PARAM_... bits. */
 #define TARE_NO_MIN (-HUGE_VAL)
 #define TARE_NO_MAX HUGE_VAL
-#define TARE_NUMBER_PARAM(TYPE, KEY, DEFAULT, DOC, MIN, MAX, FLAGS)                                                                \
+#define TARE_NUMBER_PARAM(TYPE, KEY, DEFAULT, DOC, UNIT, MIN, MAX, FLAGS)                                                          \
     {                                                                                                                              \
-        .key = (KEY), .fallback = (DEFAULT), .doc = (DOC), .min = (double)(MIN) > TARE_NO_MIN ? (double)(MIN) : 0,                 \
+        .key = (KEY), .fallback = (DEFAULT), .doc = (DOC), .unit = (UNIT), .min = (double)(MIN) > TARE_NO_MIN ? (double)(MIN) : 0, \
         .max = (double)(MAX) < TARE_NO_MAX ? (double)(MAX) : 0, .type = (TYPE),                                                    \
         .flags = (uint32_t)(FLAGS) | ((double)(MIN) > TARE_NO_MIN ? (uint32_t)TARE_PARAM_MIN : 0) |                                \
                  ((double)(MAX) < TARE_NO_MAX ? (uint32_t)TARE_PARAM_MAX : 0)                                                      \
     }
-#define TARE_FLOAT_PARAM(KEY, DEFAULT, DOC, MIN, MAX, FLAGS) TARE_NUMBER_PARAM(TARE_PARAM_FLOAT, KEY, DEFAULT, DOC, MIN, MAX, FLAGS)
-#define TARE_INT_PARAM(KEY, DEFAULT, DOC, MIN, MAX, FLAGS) TARE_NUMBER_PARAM(TARE_PARAM_INT, KEY, DEFAULT, DOC, MIN, MAX, FLAGS)
+#define TARE_FLOAT_PARAM(KEY, DEFAULT, DOC, MIN, MAX, FLAGS)                                                                       \
+    TARE_NUMBER_PARAM(TARE_PARAM_FLOAT, KEY, DEFAULT, DOC, NULL, MIN, MAX, FLAGS)
+#define TARE_INT_PARAM(KEY, DEFAULT, DOC, MIN, MAX, FLAGS)                                                                         \
+    TARE_NUMBER_PARAM(TARE_PARAM_INT, KEY, DEFAULT, DOC, NULL, MIN, MAX, FLAGS)
+#define TARE_UNIT_PARAM(KEY, DEFAULT, DOC, UNIT, MIN, MAX, FLAGS)                                                                  \
+    TARE_NUMBER_PARAM(TARE_PARAM_FLOAT, KEY, DEFAULT, DOC, UNIT, MIN, MAX, FLAGS)
 #define TARE_TEXT_PARAM(TYPE, KEY, DEFAULT, DOC, CHOICES, FLAGS)                                                                   \
     {                                                                                                                              \
         .key = (KEY), .fallback = (DEFAULT), .doc = (DOC), .choices = (CHOICES), .type = (TYPE), .flags = (uint32_t)(FLAGS)        \

@@ -22,7 +22,7 @@ import tare
 from tare import arrays, library
 
 PROGRAM = os.environ["TARE"]
-EVEN = {"verifier.plugins": "regex", "verifier.regex.pattern": "[02468]$", "estimator.plugin": "dr_grpo", "clusterer.codebook": "none",
+EVEN = {"verifier.plugins": "regex", "verifier.regex.pattern": "[02468]$", "estimator.plugin": "dr_grpo", "codebook.plugin": "none",
         "train.steps": 4, "checkpoint.every": 100, "eval.before": False, "eval.after": False}
 
 

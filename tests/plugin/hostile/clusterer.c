@@ -15,6 +15,8 @@ enum cases {
     cluster_by_batch,
     loses_fit,
     takes_damage,
+    learns_in_assign,
+    name_by_call,
     identity_by_instance,
     shares_scratch
 };
@@ -94,19 +96,22 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
 static tare_status identity(const void *self, const tare_stream *out, tare_error *error)
 {
     static int instances;
+    const char letter = (char)('a' + (IS(identity_by_instance) ? instances++ % 26 : 0));
     (void)self, (void)error;
-    return tare_print(out, "%c", 'a' + (IS(identity_by_instance) ? instances++ % 26 : 0));
+    return tare_put(out, &letter, 1);
 }
 
-static const tare_encoder ENCODER = {.struct_size = sizeof ENCODER,
-                                     .create = create,
-                                     .destroy = destroy,
-                                     .save = save,
-                                     .load = load,
-                                     .identity = identity,
-                                     .sizes = encoder_sizes,
-                                     .encode = encode,
-                                     .fit = fit};
+static const tare_encoder ENCODER = {
+    .struct_size = sizeof ENCODER,
+    .create = create,
+    .destroy = destroy,
+    .sizes = encoder_sizes,
+    .encode = encode,
+    .fit = fit,
+    .save = save,
+    .load = load,
+    .identity = identity,
+};
 
 static tare_status codebook_sizes(const void *self, tare_sizes *out, tare_error *error)
 {
@@ -115,7 +120,7 @@ static tare_status codebook_sizes(const void *self, tare_sizes *out, tare_error 
     return TARE_OK;
 }
 
-static tare_status learn(void *self, const tare_prompts *prompts, tare_error *error)
+static tare_status fit_rows(void *self, const tare_prompts *prompts, tare_error *error)
 {
     return fit(self, prompts->row, prompts->n, error);
 }
@@ -130,37 +135,37 @@ static tare_status assign(const void *self, const tare_prompts *prompts, tare_as
         out->cluster[i] = (int32_t)((size + s->longest + (IS(cluster_by_batch) ? n : 0)) % CLUSTERS);
         if (out->distance) out->distance[i] = (float)size + (IS(distance_by_batch) ? (float)n : 0);
     }
+    if (IS(learns_in_assign)) ((struct self *)(uintptr_t)self)->longest += CLUSTERS;
     return TARE_OK;
+}
+
+static tare_status cluster_name(const void *self, int64_t k, const tare_stream *out, tare_error *error)
+{
+    static int calls;
+    const char letter = (char)('a' + (IS(name_by_call) ? calls++ % 26 : k));
+    (void)self, (void)error;
+    return tare_put(out, &letter, 1);
 }
 
 static const tare_codebook CODEBOOK = {
     .struct_size = sizeof CODEBOOK,
     .create = create,
     .destroy = destroy,
-    .save = save,
-    .load = load,
     .sizes = codebook_sizes,
     .assign = assign,
-    .fit = learn,
+    .fit = fit_rows,
+    .save = save,
+    .load = load,
+    .cluster_name = cluster_name,
 };
 
-static const tare_descriptor FIRST = {.struct_size = sizeof FIRST,
-                                      .kind = TARE_KIND_ENCODER,
-                                      .name = "hostile",
-                                      .version = "1.0.0",
-                                      .summary = "a fixture of the tests",
-                                      .calls = TARE_CALLS_CONCURRENT,
-                                      .state_version = 1,
-                                      .state_oldest = 1,
-                                      .functions = &ENCODER},
-                             SECOND = {.struct_size = sizeof SECOND,
-                                       .kind = TARE_KIND_CODEBOOK,
-                                       .name = "hostile",
-                                       .version = "1.0.0",
-                                       .summary = "a fixture of the tests",
-                                       .calls = TARE_CALLS_CONCURRENT,
-                                       .state_version = 1,
-                                       .state_oldest = 1,
-                                       .functions = &CODEBOOK};
+#define DESCRIPTOR(KIND, CALLS, TABLE)                                                                                             \
+    {                                                                                                                              \
+        .struct_size = sizeof(tare_descriptor), .kind = TARE_KIND_##KIND, .name = "hostile", .version = "1.0.0",                   \
+        .summary = "a fixture of the tests", .calls = TARE_CALLS_##CALLS, .param_size = sizeof(tare_param),                        \
+        .want_size = sizeof(tare_want), .state_version = 1, .state_oldest = 1, .functions = &(TABLE)                               \
+    }
+
+static const tare_descriptor FIRST = DESCRIPTOR(ENCODER, CONCURRENT, ENCODER), SECOND = DESCRIPTOR(CODEBOOK, SERIAL, CODEBOOK);
 
 TARE_PLUGIN_ENTRY(&FIRST, &SECOND)

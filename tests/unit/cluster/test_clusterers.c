@@ -1,4 +1,4 @@
-/* Tests the clusterer plugins through the loader: hashed, field, prompt, and k-means with valid and
+/* Tests the encoders and codebooks through the loader: hashed, field, prompt, and k-means with valid and
  * damaged files. */
 #include "check.h"
 #include "folder.h"
@@ -46,14 +46,14 @@ static void hashed_embeds(void **state)
 {
     (void)state;
     struct err e = {0};
-    struct plugin_instance *h = open_plugin("hashed", TARE_ENCODER, NULL, 0);
+    struct plugin_instance *h = open_plugin("hashed", TARE_KIND_ENCODER, NULL, 0);
     const tare_text texts[] = {text("A train travels 60 miles in 2 hours. What is its speed?"),
                                text("a  train travels 90 miles in 3 hours.\nWhat is its speed? "),
                                text("Factor the polynomial x^2 - 5x + 6."),
                                text(""),
                                text("\xc3\xa9t\xc3\xa9 \xff\xfe caf\xc3\xa9"),
                                text("x")};
-    const int64_t d = plugin_dim(h);
+    const int64_t d = h->sizes.dim;
     assert_int_equal(d, 256);
     float all[6 * 256], one[256], fitted[256];
     assert_ok(plugin_encode(h, texts, 6, all, &e), &e);
@@ -73,7 +73,7 @@ static void hashed_embeds(void **state)
     assert_memory_not_equal(fitted, all, sizeof fitted);
     struct str state_bytes = {0};
     assert_ok(plugin_save_raw(h, &state_bytes, &e), &e);
-    struct plugin_instance *other = open_plugin("hashed", TARE_ENCODER, NULL, 0);
+    struct plugin_instance *other = open_plugin("hashed", TARE_KIND_ENCODER, NULL, 0);
     assert_ok(plugin_load_raw(other, state_bytes.data, state_bytes.size, "test", &e), &e);
     assert_ok(plugin_encode(other, texts, 1, one, &e), &e);
     assert_memory_equal(one, fitted, sizeof one);
@@ -82,7 +82,7 @@ static void hashed_embeds(void **state)
     plugin_destroy(other);
     plugin_destroy(h);
     const struct plugin *p;
-    assert_ok(plugin_open("hashed", TARE_ENCODER, NULL, &p, &e), &e);
+    assert_ok(plugin_open("hashed", TARE_KIND_ENCODER, NULL, &p, &e), &e);
     tare_value values[6];
     memcpy(values, ((const tare_value[6]){{.i = 8}, {.i = 5}, {.i = 3}, {.i = 64}, {.i = 1}, {.i = 1}}), sizeof values);
     assert_int_not_equal(plugin_create(p, values, 0, NULL, &h, &e), TARE_OK);
@@ -94,7 +94,7 @@ static void many_texts_on_threads(void **state)
     (void)state;
     struct err e = {0};
     enum { N = 500 };
-    struct plugin_instance *h = open_plugin("hashed", TARE_ENCODER, (const char *const[]){"dim=16"}, 1);
+    struct plugin_instance *h = open_plugin("hashed", TARE_KIND_ENCODER, (const char *const[]){"dim=16"}, 1);
     static char words[N][64];
     tare_text texts[N];
     static float a[N * 16], b[N * 16];
@@ -132,40 +132,40 @@ static void field_takes_values(void **state)
 {
     (void)state;
     struct err e = {0};
-    struct plugin_instance *f = open_plugin("field", TARE_CODEBOOK, NULL, 0);
+    struct plugin_instance *f = open_plugin("field", TARE_KIND_CODEBOOK, NULL, 0);
     const tare_text rows[] = {text("{\"subject\":\"geometry\"}"), text("{\"subject\":\"algebra\"}"), text("{\"subject\":3}"),
                               text("{\"id\":\"x\"}"), text("{\"subject\":\"algebra\",\"question\":\"q\"}")};
     const tare_text unseen = text("{\"subject\":\"topology\"}");
     int32_t k[5];
     assert_ok(plugin_fit(f, rows, 5, &e), &e);
-    assert_int_equal(plugin_size(f), 3);
-    assert_int_equal(plugin_dim(f), 0);
+    assert_int_equal(f->sizes.clusters, 3);
+    assert_int_equal(f->sizes.dim, 0);
     assert_ok(plugin_assign(f, &(struct plugin_assignment){NULL, rows, 5, k, NULL}, &e), &e);
     const int32_t expected[] = {2, 1, 0, -1, 1};
     assert_memory_equal(k, expected, sizeof k);
     assert_ok(plugin_assign(f, &(struct plugin_assignment){NULL, &unseen, 1, k, NULL}, &e), &e);
     assert_int_equal(k[0], -1);
-    const tare_text name = f->plugin->codebook->cluster_name(f->self, 1);
-    assert_int_equal(name.size, 7);
-    assert_memory_equal(name.data, "algebra", 7);
-    struct str saved = {0};
+    struct str name = {0}, saved = {0};
+    assert_ok(plugin_cluster_name(f, 1, &name, &e), &e);
+    assert_string_equal(name.data, "algebra");
+    str_free(&name);
     assert_ok(plugin_save(f, &saved, &e), &e);
-    struct plugin_instance *g = open_plugin("field", TARE_CODEBOOK, NULL, 0);
+    struct plugin_instance *g = open_plugin("field", TARE_KIND_CODEBOOK, NULL, 0);
     assert_ok(plugin_load(g, saved.data, saved.size, NULL, "test", &e), &e);
-    assert_int_equal(plugin_size(g), 3);
+    assert_int_equal(g->sizes.clusters, 3);
     assert_ok(plugin_assign(g, &(struct plugin_assignment){NULL, rows, 5, k, NULL}, &e), &e);
     assert_memory_equal(k, expected, sizeof k);
     str_free(&saved);
     plugin_destroy(g);
     plugin_destroy(f);
-    f = open_plugin("field", TARE_CODEBOOK, (const char *const[]){"values=geometry, algebra"}, 1);
+    f = open_plugin("field", TARE_KIND_CODEBOOK, (const char *const[]){"values=geometry, algebra"}, 1);
     assert_ok(plugin_fit(f, rows, 5, &e), &e);
-    assert_int_equal(plugin_size(f), 2);
+    assert_int_equal(f->sizes.clusters, 2);
     assert_ok(plugin_assign(f, &(struct plugin_assignment){NULL, rows, 5, k, NULL}, &e), &e);
     const int32_t listed[] = {0, 1, -1, -1, 1};
     assert_memory_equal(k, listed, sizeof k);
     plugin_destroy(f);
-    f = open_plugin("field", TARE_CODEBOOK, (const char *const[]){"field=topic"}, 1);
+    f = open_plugin("field", TARE_KIND_CODEBOOK, (const char *const[]){"field=topic"}, 1);
     assert_int_not_equal(plugin_fit(f, rows, 5, &e), TARE_OK);
     assert_non_null(strstr(e.message, "topic"));
     plugin_destroy(f);
@@ -175,13 +175,13 @@ static void prompt_numbers_rows(void **state)
 {
     (void)state;
     struct err e = {0};
-    struct plugin_instance *p = open_plugin("prompt", TARE_CODEBOOK, NULL, 0);
+    struct plugin_instance *p = open_plugin("prompt", TARE_KIND_CODEBOOK, NULL, 0);
     const tare_text rows[] = {text("{\"question\":\"b\"}"), text("{\"question\":\"a\"}"), text("{\"question\":\"b\"}"),
                               text("{\"question\":\"c\"}")};
     const tare_text unseen = text("{\"question\":\"d\"}");
     int32_t k[4];
     assert_ok(plugin_fit(p, rows, 4, &e), &e);
-    assert_int_equal(plugin_size(p), 3);
+    assert_int_equal(p->sizes.clusters, 3);
     assert_ok(plugin_assign(p, &(struct plugin_assignment){NULL, rows, 4, k, NULL}, &e), &e);
     const int32_t expected[] = {0, 1, 0, 2};
     assert_memory_equal(k, expected, sizeof k);
@@ -189,7 +189,7 @@ static void prompt_numbers_rows(void **state)
     assert_int_equal(k[0], -1);
     struct str saved = {0};
     assert_ok(plugin_save(p, &saved, &e), &e);
-    struct plugin_instance *q = open_plugin("prompt", TARE_CODEBOOK, NULL, 0);
+    struct plugin_instance *q = open_plugin("prompt", TARE_KIND_CODEBOOK, NULL, 0);
     assert_ok(plugin_load(q, saved.data, saved.size, NULL, "test", &e), &e);
     assert_ok(plugin_assign(q, &(struct plugin_assignment){NULL, rows, 4, k, NULL}, &e), &e);
     assert_memory_equal(k, expected, sizeof k);
@@ -232,7 +232,7 @@ static tare_status open_codebook(const char *path, struct plugin_instance **out,
     const struct plugin *p;
     const tare_value value = {.s = path};
     *out = NULL;
-    TRY(plugin_open("kmeans", TARE_CODEBOOK, NULL, &p, e));
+    TRY(plugin_open("kmeans", TARE_KIND_CODEBOOK, NULL, &p, e));
     return plugin_create(p, &value, 0, NULL, out, e);
 }
 
@@ -243,11 +243,20 @@ static void codebook_file_holds_everything(void **state)
     struct plugin_instance *c;
     json_t *m;
     assert_ok(open_codebook(CODEBOOK, &c, &e), &e);
-    assert_int_equal(plugin_size(c), 4);
-    assert_int_equal(plugin_dim(c), 3);
-    const tare_text bytes = c->plugin->codebook->encoder_state(c->self);
+    assert_int_equal(c->sizes.clusters, 4);
+    assert_int_equal(c->sizes.dim, 3);
+    struct str bytes = {0};
+    struct plugin_stream writer = {.out = &bytes};
+    const tare_stream stream = plugin_stream(&writer);
+    tare_error error = {.struct_size = sizeof error};
+    assert_int_equal(c->plugin->codebook->encoder_state(c->self, &stream, &error), TARE_OK);
     assert_int_equal(bytes.size, 3);
     assert_memory_equal(bytes.data, "\1\0\2", 3);
+    str_clear(&bytes);
+    assert_ok(match_identity(c, &bytes, &e), &e);
+    assert_string_equal(bytes.data, "toy/1.0.0 dim=3");
+    str_free(&bytes);
+    assert_string_equal(match_codebook_path(c), CODEBOOK);
     assert_ok(codebook_metadata(CODEBOOK, &m, &e), &e);
     assert_string_equal(json_text_or(m, "encoder", ""), "toy/1.0.0 dim=3");
     assert_string_equal(json_text_or(m, "K", ""), "4");
@@ -258,7 +267,7 @@ static void codebook_file_holds_everything(void **state)
     assert_non_null(json_object_get(m, "corpus_hash"));
     json_decref(m);
     /* another encoder is refused with both identities in the message */
-    struct plugin_instance *h = open_plugin("hashed", TARE_ENCODER, (const char *const[]){"dim=8"}, 1);
+    struct plugin_instance *h = open_plugin("hashed", TARE_KIND_ENCODER, (const char *const[]){"dim=8"}, 1);
     assert_int_equal(match_encoder(c, h, CODEBOOK, &e), TARE_E_CONFIG);
     assert_non_null(strstr(e.message, "toy/1.0.0 dim=3"));
     assert_non_null(strstr(e.message, "hashed/1.0.0 dim=8"));

@@ -123,10 +123,10 @@ static void ids_and_embeddings_of_minilm(void **state)
     assert_ok(json_each_line(f, "minilm.jsonl", take_line, &g, &e), &e);
     fclose(f);
     assert_true(g.n >= (shared_is_whole(assignment) ? 100 : 40));
-    assert_ok(plugin_open("minilm", TARE_ENCODER, NULL, &p, &e), &e);
+    assert_ok(plugin_open("minilm", TARE_KIND_ENCODER, NULL, &p, &e), &e);
     const tare_value values[] = {{.s = folder}, {.i = 0}};
     assert_ok(plugin_create(p, values, 0, NULL, &g.encoder, &e), &e);
-    assert_int_equal(plugin_dim(g.encoder), g.width);
+    assert_int_equal(g.encoder->sizes.dim, g.width);
     float *out = malloc((size_t)(g.n * g.width) * sizeof *out), one[WIDEST];
     struct pool *pool;
     assert_ok(pool_new(2, &pool, &e), &e);
@@ -156,7 +156,7 @@ static void folders_that_are_no_model(void **state)
     const char *folder = make_test_folder("tare-no-model");
     char path[FS_PATH];
     assert_non_null(folder);
-    assert_ok(plugin_open("minilm", TARE_ENCODER, NULL, &p, &e), &e);
+    assert_ok(plugin_open("minilm", TARE_KIND_ENCODER, NULL, &p, &e), &e);
     const tare_value values[] = {{.s = folder}, {.i = 0}};
     assert_int_equal(plugin_create(p, values, 0, NULL, &i, &e), TARE_E_NOT_FOUND);
     snprintf(path, sizeof path, "%s/tokenizer.json", folder);

@@ -68,7 +68,7 @@ static void defaults_are_for_a_first_run(void **state)
     assert_int_equal(c.train.minibatch, 64);
     assert_int_equal(c.train.steps, 500);
     assert_int_equal(c.rollout.max_new_tokens, 0);
-    assert_string_equal(c.clusterer.codebook, "auto");
+    assert_string_equal(c.codebook.plugin, "auto");
     assert_true(c.rollout.temperature == 1.0 && c.loss.clip == 0.2 && c.loss.kl_coef == 0 && c.loss.entropy_coef == 0);
     assert_true(c.train.lr == 1e-6 && c.train.beta1 == 0.9 && c.train.beta2 == 0.999 && c.train.eps == 1e-8);
     assert_true(c.train.weight_decay == 0 && c.train.max_grad_norm == 1 && c.train.lr_floor == 0 && c.train.prompt_sharing);
@@ -117,14 +117,14 @@ static void plugin_parameters_from_the_command_line(void **state)
     config_free(&c);
 }
 
-static void encoders_and_codebooks_share_a_section(void **state)
+static void encoders_and_codebooks_have_sections(void **state)
 {
     (void)state;
     struct config c;
-    loads(&c, "[codebook.field]\nfield = level\n[encoder.hashed]\ndim = 64\n", "clusterer.field.field=subject");
-    assert_string_equal(c.params->section, "clusterer.field");
+    loads(&c, "[codebook.field]\nfield = level\n[encoder.hashed]\ndim = 64\n", "codebook.field.field=subject");
+    assert_string_equal(c.params->section, "codebook.field");
     assert_string_equal(c.params->value, "subject");
-    assert_string_equal(c.params->next->section, "clusterer.hashed");
+    assert_string_equal(c.params->next->section, "encoder.hashed");
     assert_null(c.params->next->next);
     config_free(&c);
 }
@@ -173,7 +173,7 @@ static void the_starter_loads(void **state)
     assert_non_null(strstr(text.data, "\n;lr = "));
     for (char *p = text.data; (p = strstr(p, "\n;"));) p[1] = ' ';
     loads(&c, text.data, "data.eval=x");
-    assert_string_equal(c.clusterer.codebook, "auto");
+    assert_string_equal(c.codebook.plugin, "auto");
     config_free(&c);
     str_free(&text);
 }
@@ -210,6 +210,12 @@ static void wrong_input_is_refused(void **state)
     refused("[estimator]\ngamma = 1\n", NULL, 2, "go in [estimator.NAME]");
     refused("[trian]\nlr = 1\n", NULL, 2, "did you mean [train]?");
     refused("[train.x]\nlr = 1\n", NULL, 2, "unknown section [train.x]");
+    refused("[codebok]\nseed = 1\n", NULL, 2, "did you mean [codebook]?");
+    refused("[enocder.hashed]\ndim = 8\n", NULL, 2, "did you mean [encoder.hashed]?");
+    refused("[clusterer]\ncodebook = field\n", NULL, 2, "clusterer.codebook is codebook.plugin");
+    refused("[clusterer]\nseed = 1\n", NULL, 2, "clusterer.seed is codebook.seed");
+    refused("[clusterer.hashed]\ndim = 8\n", NULL, 2, "go in [encoder.hashed]");
+    refused(NULL, "clusterer.encoder=hashed", 0, "clusterer.encoder is encoder.plugin");
     refused("[train]\nsteps = 1.5\n", NULL, 2, "is not a whole number");
     refused("[train]\nsteps =\n", NULL, 2, "is not a whole number");
     refused("[train]\nsteps = 99999999999999999999\n", NULL, 2, "does not fit");
@@ -286,7 +292,7 @@ static void substitution(void **state)
     loads(&c,
           "[run]\nseed = 3\nname = x-${run.seed}\ndir = out/${run.name}\n[model]\npath = runs/base-s${run.seed}\n[data]\nsuffix = "
           "${\\boxed{}}$\n"
-          "[clusterer.kmeans]\nfile = cb-${run.seed}.bin\n",
+          "[codebook.kmeans]\nfile = cb-${run.seed}.bin\n",
           NULL);
     assert_string_equal(c.run.name, "x-3");
     assert_string_equal(c.run.dir, "out/x-3");
@@ -466,7 +472,7 @@ int main(void)
         cmocka_unit_test(defaults_are_for_a_first_run),
         cmocka_unit_test(file_then_command_line),
         cmocka_unit_test(plugin_parameters_from_the_command_line),
-        cmocka_unit_test(encoders_and_codebooks_share_a_section),
+        cmocka_unit_test(encoders_and_codebooks_have_sections),
         cmocka_unit_test(differences_are_reported),
         cmocka_unit_test(the_starter_loads),
         cmocka_unit_test(includes),

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <tare/sdk.h>
 
 enum { ROWS = 20, MOST = 64 };
 
@@ -29,6 +30,8 @@ static void rig_new(struct rig *g, const char *plugin, const char *settings, boo
     int n = 0;
     for (int i = 0; i < ROWS; i++)
         g->rows[i] = (struct row){.uid = 100 + (uint64_t)i, .source = i >= 15, .level = NAN, .where = "here", .id = "id"};
+    g->rows[2].json = (tare_text){"{\"level\":2.5}", 13};
+    g->rows[5].json = (tare_text){"{\"level\":true}", 14};
     g->data =
         (struct dataset){.rows = g->rows, .n = ROWS, .n_sources = 2, .weight = weights ? g->weight : NULL, .name = "two files"};
     snprintf(text, sizeof text, "%s", settings);
@@ -76,11 +79,15 @@ static struct batch verify_groups(struct rig *g, const int64_t *row, const char 
     assert_ok(arena_new(&g->arena, &b.finish, b.n_rollouts, &e), &e);
     for (int64_t i = 0; i < b.n_rollouts; i++) {
         const char what = outcomes[i + i / 4];
+        b.finish[i] = TARE_FINISH_STOP;
         b.reward[i] = what == '1' ? 1 : what == 'h' ? 0.5 : 0;
-        b.verdict[i] = what == '1' ? TARE_CORRECT : what == 't' ? TARE_TIMED_OUT : TARE_WRONG;
+        b.verdict[i] = what == '1' ? TARE_VERDICT_CORRECT : what == 't' ? TARE_VERDICT_TIMED_OUT : TARE_VERDICT_WRONG;
         b.token_begin[i + 1] = b.token_begin[i] + (length ? length[i] : 1);
     }
-    for (int64_t m = 0; m < b.n_groups; m++) b.row[m] = &g->rows[row[m]];
+    for (int64_t m = 0; m < b.n_groups; m++) {
+        b.row[m] = &g->rows[row[m]];
+        b.prompt_uid[m] = b.row[m]->uid;
+    }
     assert_ok(curriculum_keep(g->c, &b, &e), &e);
     return b;
 }
@@ -144,9 +151,9 @@ static void what_is_kept(void **state)
             if (i && i % 4 == 0) got[at++] = ' ';
             got[at++] = "koc"[b.fate[i]];
         }
-        if (strcmp(got, KEPT[k].fates) || curriculum_replaces(g.c) != KEPT[k].replaces)
+        if (strcmp(got, KEPT[k].fates) || curriculum_extra_groups(g.c) != KEPT[k].replaces)
             fail_msg("%s %s on %s: %s and %lld more, not %s and %lld", KEPT[k].plugin, KEPT[k].settings, KEPT[k].outcomes, got,
-                     (long long)curriculum_replaces(g.c), KEPT[k].fates, (long long)KEPT[k].replaces);
+                     (long long)curriculum_extra_groups(g.c), KEPT[k].fates, (long long)KEPT[k].replaces);
         rig_free(&g);
     }
 }
@@ -173,11 +180,11 @@ static void freed_places_are_filled(void **state)
     for (int step = 0; step < 2; step++) {
         begin(&g);
         verify_groups(&g, row, "1000 1000 1000 1000", NULL);
-        assert_int_equal(curriculum_replaces(g.c), 4);
+        assert_int_equal(curriculum_extra_groups(g.c), 4);
         verify_groups(&g, row, "1000 1000 1000", NULL);
-        assert_int_equal(curriculum_replaces(g.c), 1);
+        assert_int_equal(curriculum_extra_groups(g.c), 1);
         verify_groups(&g, row, "1000", NULL);
-        assert_int_equal(curriculum_replaces(g.c), 0);
+        assert_int_equal(curriculum_extra_groups(g.c), 0);
         assert_ok(curriculum_apply(g.c, &e), &e);
     }
     rig_free(&g);
@@ -385,6 +392,124 @@ static void a_state_goes_on(void **state)
     }
 }
 
+/* ---------------------------------------------------------------- columns */
+
+/* A curriculum that reads fields of rows, and remembers what it saw. */
+enum { W_LEVEL, W_LEVELS, W_INDEX, W_FINISH, W_FATE, W_COUNT };
+static const tare_want WANTS[W_COUNT] = {
+    [W_LEVEL] = {"row.level", TARE_AXIS_GROUP, TARE_F64, 0, 1}, [W_LEVELS] = {"row.level", TARE_AXIS_ROW, TARE_F64, 0, 1},
+    [W_INDEX] = {"row.index", TARE_AXIS_GROUP, TARE_I64, 0, 1}, [W_FINISH] = {"finish", TARE_AXIS_ROLLOUT, TARE_U8, 0, 1},
+    [W_FATE] = {"fate", TARE_AXIS_ROLLOUT, TARE_U8, 0, 1},
+};
+static struct {
+    double of_rows[ROWS], of_groups[MOST];
+    int64_t applied, groups, kept, n_before, uid, tokens;
+} seen;
+
+static tare_status create_reader(const tare_setup *setup, void **self, tare_error *error)
+{
+    (void)error;
+    memcpy(seen.of_rows, TARE_COLUMN(setup->dataset, W_LEVELS, double), sizeof seen.of_rows);
+    *self = &seen;
+    return TARE_OK;
+}
+
+static void destroy_reader(void *self)
+{
+    (void)self;
+}
+
+static tare_status keep_odd(const void *self, const tare_batch *b, tare_kept *out, tare_error *error)
+{
+    (void)self;
+    if (b->column[W_FATE].data) return tare_fail(error, TARE_E_STATE, "keep sees fates");
+    for (int64_t i = 0; i < b->n_rollouts; i++) {
+        const int64_t t = b->token_begin[i];
+        if (b->turn_begin[i] != i || b->act_begin[i] != t || b->act_end[i] != t + b->length[i] || !b->sampled[t])
+            return tare_fail(error, TARE_E_SHAPE, "rollout %lld is not one turn", (long long)i);
+        if (TARE_COLUMN(b, W_FINISH, uint8_t)[i] != TARE_FINISH_STOP) return tare_fail(error, TARE_E_SHAPE, "finish");
+        out->fate[i] = i % 2 ? TARE_FATE_KEPT : TARE_FATE_LEFT_OUT;
+    }
+    seen.n_before = b->n_before;
+    out->extra_groups = 3;
+    return TARE_OK;
+}
+
+static tare_status apply_reader(void *self, const tare_batch *b, tare_error *error)
+{
+    (void)self, (void)error;
+    seen.applied++;
+    seen.groups = b->n_groups;
+    seen.tokens = b->n_tokens;
+    seen.kept = 0;
+    for (int64_t i = 0; i < b->n_rollouts; i++) seen.kept += TARE_COLUMN(b, W_FATE, uint8_t)[i] == TARE_FATE_KEPT;
+    for (int64_t m = 0; m < b->n_groups; m++) {
+        seen.of_groups[m] = TARE_COLUMN(b, W_LEVEL, double)[m];
+        assert_int_equal(b->prompt_uid[m], 100 + TARE_COLUMN(b, W_INDEX, int64_t)[m]);
+    }
+    return TARE_OK;
+}
+
+static tare_status save_reader(const void *self, const tare_stream *out, tare_error *error)
+{
+    (void)self, (void)error;
+    return tare_put(out, &seen.applied, sizeof seen.applied);
+}
+
+static tare_status load_reader(void *self, const tare_stream *in, tare_error *error)
+{
+    (void)self, (void)error;
+    return tare_get(in, &seen.applied, sizeof seen.applied);
+}
+
+static const tare_curriculum READER_FUNCTIONS = {.struct_size = sizeof READER_FUNCTIONS,
+                                                 .create = create_reader,
+                                                 .destroy = destroy_reader,
+                                                 .save = save_reader,
+                                                 .load = load_reader,
+                                                 .keep = keep_odd,
+                                                 .apply = apply_reader};
+static const tare_descriptor READER = {.struct_size = sizeof READER,
+                                       .kind = TARE_KIND_CURRICULUM,
+                                       .name = "reader",
+                                       .version = "1.0.0",
+                                       .summary = "reads fields of rows",
+                                       .param_size = sizeof(tare_param),
+                                       .state_version = 1,
+                                       .state_oldest = 1,
+                                       TARE_WANTS(WANTS, W_COUNT),
+                                       .functions = &READER_FUNCTIONS};
+
+static void rows_are_read_once(void **state)
+{
+    static const int64_t row[MOST] = {2, 0, 5, 2}, length[16] = {4, 2, 1, 3, 4, 2, 1, 3, 4, 2, 1, 3, 4, 2, 1, 3};
+    static const tare_descriptor *const descriptors[] = {&READER};
+    static const tare_plugin plugin = {.struct_size = sizeof plugin, .n_descriptors = 1, .descriptors = descriptors};
+    struct rig g;
+    (void)state;
+    assert_ok(plugin_add("test", &plugin, &e), &e);
+    rig_new(&g, "reader", "", false);
+    assert_true(seen.of_rows[2] == 2.5 && isnan(seen.of_rows[0]) && seen.of_rows[5] == 1 && isnan(seen.of_rows[ROWS - 1]));
+    begin(&g);
+    verify_groups(&g, row, "1000 1000", length);
+    assert_int_equal(curriculum_extra_groups(g.c), 3);
+    verify_groups(&g, row + 2, "1000 1000", length);
+    assert_int_equal(seen.n_before, 2);
+    assert_ok(curriculum_apply(g.c, &e), &e);
+    assert_true(seen.groups == 4 && seen.kept == 8 && seen.tokens == 40);
+    assert_true(seen.of_groups[0] == 2.5 && isnan(seen.of_groups[1]) && seen.of_groups[2] == 1 && seen.of_groups[3] == 2.5);
+    begin(&g); /* a step without groups */
+    assert_ok(curriculum_apply(g.c, &e), &e);
+    assert_true(seen.applied == 2 && seen.groups == 0);
+    /* a field that is no number is refused before the first step, with file and line */
+    const struct curriculum_options o = {.plugin = "reader", .rows = &g.data, .prompts = 4, .group_size = 4};
+    struct curriculum *c;
+    g.rows[7].json = (tare_text){"{\"level\":\"hard\"}", 16};
+    assert_int_equal(curriculum_open(&o, &c, &e), TARE_E_INVALID);
+    assert_non_null(strstr(e.message, "here: \"level\" is a text"));
+    rig_free(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_kept),
@@ -393,6 +518,7 @@ int main(void)
                                        cmocka_unit_test(by_pass_rate),
                                        cmocka_unit_test(rows_that_come_again),
                                        cmocka_unit_test(a_state_goes_on),
+                                       cmocka_unit_test(rows_are_read_once),
                                        cmocka_unit_test(freed_places_are_filled),
                                        cmocka_unit_test(fewer_are_kept_of_what_is_easy)};
     return cmocka_run_group_tests(tests, NULL, NULL);

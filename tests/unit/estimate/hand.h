@@ -32,7 +32,7 @@ static inline struct estimator *open_case(const struct hand *h)
     int64_t n = 0;
     while (n < MOST && h->parameters[n]) n++;
     arena_init(&a, "test");
-    assert_ok(plugin_open(h->plugin, TARE_ESTIMATOR, NULL, &p, &e), &e);
+    assert_ok(plugin_open(h->plugin, TARE_KIND_ESTIMATOR, NULL, &p, &e), &e);
     assert_ok(plugin_settings(p, (struct plugin_words){h->parameters, n}, NULL, &a, &settings, &e), &e);
     const struct estimate_options o = {.plugin = h->plugin, .settings = settings, .n_clusters = h->clusters};
     assert_ok(estimate_open(&o, &est, &e), &e);
@@ -78,11 +78,11 @@ static inline void check(const struct hand *h)
             compare(h, "confidence", h->confidence, b.confidence, b.n_groups);
             compare(h, "weights", h->weights, b.rollout_weight, b.n_rollouts);
             if (h->tokens) compare(h, "tokens", h->tokens, tokens, b.n_tokens);
-            if (estimate_metrics(est)->refill_groups != h->refill)
-                fail_msg("%s: %lld groups to refill, by hand %lld", h->name, (long long)estimate_metrics(est)->refill_groups,
+            if (estimate_metrics(est)->extra_groups != h->refill)
+                fail_msg("%s: %lld groups to refill, by hand %lld", h->name, (long long)estimate_metrics(est)->extra_groups,
                          (long long)h->refill);
         }
-        assert_ok(estimate_apply(est, s, &e), &e);
+        assert_ok(estimate_apply(est, &(struct estimate_update){.step = s}, &e), &e);
         json_decref(step);
         arena_free(&a);
     }

@@ -35,7 +35,7 @@ static void state_of(const char *plugin, const char *stay, const char *const lea
         json_decref(object);
         b.step = step;
         assert_ok(estimate_run(est, &b, &arena, &e), &e);
-        assert_ok(estimate_apply(est, step, &e), &e);
+        assert_ok(estimate_apply(est, &(struct estimate_update){.step = step}, &e), &e);
     }
     assert_ok(estimate_save(est, out, &e), &e);
     estimate_free(est);
@@ -82,7 +82,7 @@ static void begin__forgets(void **state)
         if (again) assert_ok(estimate_drop(est, &dropped, &arena, &e), &e);
         estimate_begin(est);
         assert_ok(estimate_run(est, &b, &arena, &e), &e);
-        assert_ok(estimate_apply(est, 1, &e), &e);
+        assert_ok(estimate_apply(est, &(struct estimate_update){.step = 1}, &e), &e);
         assert_ok(estimate_save(est, &states[again], &e), &e);
         estimate_free(est);
         json_decref(stay);

@@ -53,7 +53,7 @@ static void run__names_what_a_plugin_did_wrong(void **state)
         const tare_status status = estimate_run(est, &b, &arena, &e);
         if (status != cases[i].code || !strstr(e.message, cases[i].part)) fail_msg("%s: %d %s", cases[i].name, status, e.message);
         /* a failed step is not applied */
-        assert_int_equal(estimate_apply(est, 12, &e), TARE_E_STATE);
+        assert_int_equal(estimate_apply(est, &(struct estimate_update){.step = 12}, &e), TARE_E_STATE);
         estimate_free(est);
     }
 }
@@ -62,9 +62,9 @@ static void open__refuses(void **state)
 {
     (void)state;
     struct estimator *est;
-    struct estimate_options o = {.plugin = fixture("unknown_needs")};
+    struct estimate_options o = {.plugin = fixture("unknown_want")};
     assert_int_equal(estimate_open(&o, &est, &e), TARE_E_UNSUPPORTED);
-    assert_non_null(strstr(e.message, "unknown needs 0x"));
+    assert_non_null(strstr(e.message, "it wants the column \"no_such_column\", which this program does not have"));
     o.plugin = fixture("negative_size");
     assert_int_equal(estimate_open(&o, &est, &e), TARE_E_PLUGIN);
     assert_null(est);
@@ -82,6 +82,25 @@ static void run__keeps_the_floating_point_mode(void **state)
     assert_ok(estimate_run(est, &b, &arena, &e), &e);
     assert_int_equal(fegetround(), FE_TONEAREST);
     assert_true(tiny * 0.1f > 0); /* denormal numbers are not flushed to zero */
+    estimate_free(est);
+}
+
+/* Only the advantages are required. No confidence counts as 0. */
+static void run__needs_no_baseline(void **state)
+{
+    (void)state;
+    const struct estimate_options o = {.plugin = fixture("skips_context")};
+    struct estimator *est;
+    struct batch b;
+    assert_ok(estimate_open(&o, &est, &e), &e);
+    parse("{\"groups\":[{\"rewards\":[1,0],\"lengths\":[2,1],\"logprob\":[[-1,-3],[-4]]}]}", &b);
+    assert_ok(estimate_run(est, &b, &arena, &e), &e);
+    assert_true(b.advantage[0] == -1 && b.advantage[1] == -4 && b.token_advantage[1] == 0.25f);
+    assert_true(isnan(b.baseline[0]) && isnan(b.scale[0]) && b.confidence[0] == 0);
+    assert_true(estimate_metrics(est)->confidence_mean == 0);
+    b.logprob = NULL;
+    assert_int_equal(estimate_run(est, &b, &arena, &e), TARE_E_SHAPE);
+    assert_non_null(strstr(e.message, "estimator context wants the column logprob, which the batch does not have"));
     estimate_free(est);
 }
 
@@ -106,9 +125,10 @@ struct sink {
     char text[2000];
 };
 
-static void take(void *ctx, const char *name, double value)
+static void take(void *ctx, const char *name, double value, int32_t how)
 {
     struct sink *s = ctx;
+    (void)how;
     const size_t used = strlen(s->text);
     snprintf(s->text + used, sizeof s->text - used, "%s=%g\n", name, value);
 }
@@ -142,7 +162,7 @@ static void metrics__are_given(void **state)
     o.plugin = fixture("wants_extra");
     assert_ok(estimate_open(&o, &est, &e), &e);
     assert_ok(estimate_run(est, &b, &arena, &e), &e);
-    assert_int_equal(estimate_metrics(est)->refill_groups, 3);
+    assert_int_equal(estimate_metrics(est)->extra_groups, 3);
     estimate_free(est);
 }
 
@@ -219,13 +239,13 @@ static void facts__reach_an_estimator_that_asks(void **state)
     assert_ok(estimate_run(est, &b, &arena, &e), &e);
     /* plugin/facts.c: finish + 10 off + 100 (version + 2) + 1e3 texts + 1e6 ids + 1e8 verdicts of
      * the components */
-    assert_true(b.advantage[0] == 0 + 0 + 600 + 1e3 * (11 + 7) + 1e6 * 15 + 1e8 * 1);
-    assert_true(b.advantage[1] == 1 + 10 + 100 + 1e3 * 11 + 1e6 * 9 + 1e8 * (4 + 2));
+    assert_true(b.advantage[0] == 1 + 0 + 600 + 1e3 * (11 + 7) + 1e6 * 15 + 1e8 * 1);
+    assert_true(b.advantage[1] == 2 + 10 + 100 + 1e3 * 11 + 1e6 * 9 + 1e8 * (4 + 2));
     uint8_t *off = b.off_policy;
     b.off_policy = NULL; /* a batch of samples only */
     b.policy_version[1] = 0;
     assert_ok(estimate_run(est, &b, &arena, &e), &e);
-    assert_true(b.advantage[1] == 1 + 200 + 1e3 * 11 + 1e6 * 9 + 1e8 * (4 + 2));
+    assert_true(b.advantage[1] == 2 + 200 + 1e3 * 11 + 1e6 * 9 + 1e8 * (4 + 2));
     b.off_policy = off;
     estimate_free(est);
 }
@@ -233,12 +253,12 @@ static void facts__reach_an_estimator_that_asks(void **state)
 static void facts__that_are_missing_are_named(void **state)
 {
     (void)state;
-    static const char *const cases[][2] = {{"\"finish\"", "needs how the completions ended (finish), but the batch has none"},
-                                           {"\"row\"", "needs the data set's rows, but the batch has none"},
-                                           {"\"completions\"", "needs the completions' texts, but"},
-                                           {"\"ids\"", "needs the completions' token ids, but"},
-                                           {"\"component_verdicts\"", "needs each verifier's verdicts, but"},
-                                           {"\"policy_version\"", "needs the policy's version, but"}};
+    static const char *const cases[][2] = {{"\"finish\"", "estimator facts wants the column finish, which the batch does not have"},
+                                           {"\"row\"", "wants the column row.json, which the batch does not have"},
+                                           {"\"completions\"", "wants the column completion, "},
+                                           {"\"ids\"", "wants the column token, "},
+                                           {"\"component_verdicts\"", "wants the column component.verdict, "},
+                                           {"\"policy_version\"", "wants the column policy_version, "}};
     const struct estimate_options o = {.plugin = fixture("facts")};
     struct estimator *est;
     assert_ok(estimate_open(&o, &est, &e), &e);
@@ -273,20 +293,19 @@ static void fields__reach_an_estimator_that_asks(void **state)
         struct batch b;
         if (k) with.settings = &one;
         assert_ok(estimate_open(&with, &est, &e), &e);
-        assert_true(estimate_needs(est) & TARE_NEED_ROW);
+        assert_true(estimate_wants(est, COLUMN_ROW_FIELD) && !estimate_wants(est, COLUMN_ROW_JSON));
         parse(ROWS, &b);
         assert_ok(estimate_run(est, &b, &arena, &e), &e);
         for (int i = 0; i < 4; i++) assert_true(b.advantage[i] == want[k][i]);
         /* the group is dropped, and its row with it */
-        b.verdict[0] = b.verdict[1] = TARE_TIMED_OUT;
+        b.verdict[0] = b.verdict[1] = TARE_VERDICT_TIMED_OUT;
         assert_ok(estimate_run(est, &b, &arena, &e), &e);
         for (int i = 0; i < 4; i++) assert_true(b.advantage[i] == (i < 2 ? 0 : want[k][i]));
         b.row_json = NULL;
         assert_int_equal(estimate_run(est, &b, &arena, &e), TARE_E_SHAPE);
-        assert_non_null(
-            strstr(e.message, k ? "reads \"weight\" of the data set's rows, but the batch has no rows; give each group its row: "
-                                  "\"row\":{\"weight\":1}"
-                                : "reads \"level\""));
+        assert_non_null(strstr(e.message, k ? "wants the column row.weight, but the batch has no rows; give each group its row: "
+                                              "\"row\":{\"weight\":1}"
+                                            : "wants the column row.level, but"));
         estimate_free(est);
     }
 }
@@ -376,6 +395,7 @@ int main(void)
         cmocka_unit_test(run__names_what_a_plugin_did_wrong),
         cmocka_unit_test(open__refuses),
         cmocka_unit_test(run__keeps_the_floating_point_mode),
+        cmocka_unit_test(run__needs_no_baseline),
         cmocka_unit_test(run__refuses_a_nan_reward),
         cmocka_unit_test(metrics__are_given),
         cmocka_unit_test(parse__refuses),

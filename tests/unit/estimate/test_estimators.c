@@ -18,7 +18,7 @@ static struct estimator *open_with(const char *name, const char *const *assignme
     struct estimator *est;
     struct arena a;
     arena_init(&a, "test");
-    assert_ok(plugin_open(name, TARE_ESTIMATOR, NULL, &p, &e), &e);
+    assert_ok(plugin_open(name, TARE_KIND_ESTIMATOR, NULL, &p, &e), &e);
     assert_ok(plugin_settings(p, (struct plugin_words){assignments, n}, NULL, &a, &settings, &e), &e);
     const struct estimate_options o = {.plugin = name, .settings = settings, .n_clusters = clusters};
     assert_ok(estimate_open(&o, &est, &e), &e);
@@ -81,7 +81,7 @@ static void check_step(struct estimator *est, const json_t *step, const char *wh
         compare(isnan(b.scale[m]) ? 1 : b.scale[m], json_array_get(json_object_get(step, "scale"), m), tolerance, what, t);
         compare(b.confidence[m], json_array_get(json_object_get(step, "weight"), m), tolerance, what, t);
     }
-    assert_ok(estimate_apply(est, b.step, &e), &e);
+    assert_ok(estimate_apply(est, &(struct estimate_update){.step = b.step}, &e), &e);
     arena_free(&a);
 }
 
@@ -92,10 +92,11 @@ static void check_state(const struct estimator *est, const json_t *want, const c
     const char *key;
     assert_ok(estimate_describe(est, &text, &e), &e);
     assert_ok(json_parse(text.data, text.size, where, &got, &e), &e);
+    const json_t *clusters = json_object_get(got, "per_cluster");
     json_object_foreach((json_t *)(uintptr_t)want, key, list)
     {
         for (size_t k = 0; k < json_array_size(list); k++) {
-            const json_t *x = json_array_get(json_object_get(got, key), k), *w = json_array_get(list, k);
+            const json_t *x = json_array_get(json_object_get(clusters, key), k), *w = json_array_get(list, k);
             if (json_is_boolean(w))
                 assert_int_equal(json_is_true(x), json_is_true(w));
             else
@@ -192,7 +193,7 @@ static void transcript(struct estimator *est, int from, int to, struct str *out)
         struct batch b;
         arena_init(&a, "test");
         run(est, STEPS[s], &a, &b);
-        assert_ok(estimate_apply(est, s, &e), &e);
+        assert_ok(estimate_apply(est, &(struct estimate_update){.step = s}, &e), &e);
         assert_ok(estimate_print(est, &b, out, &e), &e);
         arena_free(&a);
     }
@@ -240,7 +241,7 @@ static void bv_blend__starts_as_grpo(void **state)
         assert_memory_equal(x.advantage, y.advantage, (size_t)x.n_rollouts * sizeof(double));
         assert_memory_equal(x.scale, y.scale, (size_t)x.n_groups * sizeof(double));
     }
-    estimate_apply(blend, 0, &e);
+    estimate_apply(blend, &(struct estimate_update){.step = 0}, &e);
     /* clusters 1 and 2 have a history now; a prompt without a cluster stays local */
     for (int s = 0; s < N_STEPS; s++) {
         run(blend, STEPS[s], &a, &x);
@@ -289,7 +290,7 @@ static void bv_blend__clip_and_floor(void **state)
         arena_init(&a, "test");
         for (int s = 0; s < 13; s++) {
             run(est, "{\"groups\":[{\"cluster\":0,\"rewards\":[0,0,0,0,0,0,0,0]}]}", &a, &b);
-            assert_ok(estimate_apply(est, s, &e), &e);
+            assert_ok(estimate_apply(est, &(struct estimate_update){.step = s}, &e), &e);
         }
         run(est, "{\"groups\":[{\"cluster\":0,\"rewards\":[1,0,0,0,0,0,0,0]}]}", &a, &b);
         largest[j] = b.advantage[0];
@@ -340,7 +341,7 @@ static void bv_blend__refuses_what_cannot_work(void **state)
     parse_step(STEPS[1], &a, &b);
     assert_int_equal(estimate_run(est, &b, &a, &e), TARE_E_RANGE);
     assert_non_null(strstr(e.message, "estimator bv_blend: compute, step 0: group 2: cluster 2, but there are 2"));
-    assert_int_equal(estimate_apply(est, 0, &e), TARE_E_STATE);
+    assert_int_equal(estimate_apply(est, &(struct estimate_update){.step = 0}, &e), TARE_E_STATE);
     arena_free(&a);
     estimate_free(est);
 }

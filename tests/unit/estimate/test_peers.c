@@ -224,7 +224,7 @@ static void check_case(const json_t *c, const struct match *match, struct tally 
     arena_init(&a, "test");
     snprintf(parameters, sizeof parameters, "%s", match->parameters);
     for (char *s = strtok(parameters, " "); s; s = strtok(NULL, " ")) assignments[n++] = s;
-    assert_ok(plugin_open(match->plugin, TARE_ESTIMATOR, NULL, &p, &e), &e);
+    assert_ok(plugin_open(match->plugin, TARE_KIND_ESTIMATOR, NULL, &p, &e), &e);
     assert_ok(plugin_settings(p, (struct plugin_words){assignments, n}, NULL, &a, &settings, &e), &e);
     const struct estimate_options o = {.plugin = match->plugin, .settings = settings};
     assert_ok(estimate_open(&o, &est, &e), &e);

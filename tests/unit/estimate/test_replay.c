@@ -60,7 +60,7 @@ static void filter__carries_the_state(void **state)
     assert_ok(json_parse(second, (int64_t)strlen(second), "output", &j, &e), &e);
     const char *const keys[] = {"advantages", "baseline", "scale", "confidence"};
     for (int i = 0; i < 4; i++) assert_int_equal(json_array_size(json_object_get(j, keys[i])), 2);
-    assert_int_equal(json_array_size(json_object_get(json_object_get(j, "state"), "m1")), 2);
+    assert_int_equal(json_array_size(json_object_get(json_object_get(json_object_get(j, "state"), "per_cluster"), "m1")), 2);
     json_decref(j);
     str_free(&one);
     str_free(&two);
@@ -119,7 +119,7 @@ static void write_run(bool flip)
         b.step = s;
         assert_ok(estimate_run(est, &b, &a, &e), &e);
         if (s == 1) break;
-        assert_ok(estimate_apply(est, s, &e), &e);
+        assert_ok(estimate_apply(est, &(struct estimate_update){.step = s}, &e), &e);
     }
     assert_ok(estimate_save(est, &text, &e), &e);
     put("estimator/step-000001.state", text.data, text.size);

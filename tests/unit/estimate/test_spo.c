@@ -106,62 +106,31 @@ static void learn(struct reference *r, const struct step *s)
 
 /* ---------------------------------------------------------------- the plugin */
 
-/* The engine's tare.logprob/1: the policy's logprobs after its step. It may not be called before.
- */
-struct service {
-    tare_logprob_v1 extension;
-    const struct step *step;
-    bool updated;
-    int64_t calls;
-};
-
-static tare_status new_logprobs(void *ctx, int64_t rollout, float *out, tare_error *error)
-{
-    struct service *s = ctx;
-    (void)error;
-    if (!s->updated || rollout < 0 || rollout >= s->step->b.n_rollouts) return TARE_E_STATE;
-    const int64_t first = s->step->token_begin[rollout], n = s->step->token_begin[rollout + 1] - first;
-    memcpy(out, s->step->after + first, (size_t)n * sizeof *out);
-    s->calls++;
-    return TARE_OK;
-}
-
-static const void *extension(void *ctx, const char *id)
-{
-    struct service *s = ctx;
-    s->extension = (tare_logprob_v1){.struct_size = sizeof s->extension, .ctx = s, .logprob = new_logprobs};
-    return strcmp(id, "tare.logprob/1") ? NULL : &s->extension;
-}
-
-static struct estimator *open_spo(const char *const *set, int64_t n, struct service *service)
+static struct estimator *open_spo(const char *const *set, int64_t n)
 {
     const struct plugin *p;
     const struct config_param *settings;
     struct estimator *est;
     struct arena a;
     arena_init(&a, "test");
-    assert_ok(plugin_open("spo", TARE_ESTIMATOR, NULL, &p, &e), &e);
+    assert_ok(plugin_open("spo", TARE_KIND_ESTIMATOR, NULL, &p, &e), &e);
     assert_ok(plugin_settings(p, (struct plugin_words){set, n}, NULL, &a, &settings, &e), &e);
-    const struct estimate_options o = {.plugin = "spo", .settings = settings, .env = {.ctx = service, .extension = extension}};
+    const struct estimate_options o = {.plugin = "spo", .settings = settings};
     assert_ok(estimate_open(&o, &est, &e), &e);
     arena_free(&a);
     return est;
 }
 
-static void run_step(struct estimator *est, struct step *s, struct service *service, struct arena *a)
+static void run_step(struct estimator *est, struct step *s, struct arena *a)
 {
-    service->step = s;
-    service->updated = false;
     assert_ok(estimate_run(est, &s->b, a, &e), &e);
-    service->updated = true;
-    assert_ok(estimate_apply(est, s->b.step, &e), &e);
+    assert_ok(estimate_apply(est, &(struct estimate_update){.step = s->b.step, .logprob = s->after}, &e), &e);
 }
 
 static void compare(const char *const *set, int64_t n, bool kl)
 {
     struct reference r = {.kl = kl};
-    struct service service = {.calls = 0};
-    struct estimator *est = open_spo(set, n, &service);
+    struct estimator *est = open_spo(set, n);
     struct arena a;
     double spread = 0, least = 1, most = 0;
     arena_init(&a, "test");
@@ -171,7 +140,7 @@ static void compare(const char *const *set, int64_t n, bool kl)
         double A[GROUPS * MOST];
         make(&s, number, (uint64_t)number * 77);
         expect(&r, &s, A);
-        run_step(est, &s, &service, &a);
+        run_step(est, &s, &a);
         for (int64_t i = 0; i < s.b.n_rollouts; i++) {
             if (!(fabs(s.b.advantage[i] - A[i]) <= 1e-12 * (1 + fabs(A[i]))))
                 fail_msg("step %d, rollout %lld: %.17g, expected %.17g", number, (long long)i, s.b.advantage[i], A[i]);
@@ -188,7 +157,7 @@ static void compare(const char *const *set, int64_t n, bool kl)
         most = fmax(most, r.alpha[x] / (r.alpha[x] + r.beta[x]));
     }
     assert_true(spread > 1 && most - least > 0.2); /* the cases differ from each other */
-    assert_true(kl ? service.calls > STEPS : service.calls == 0);
+    assert_true(estimate_wants(est, COLUMN_UPDATED_LOGPROB) == kl && estimate_wants(est, COLUMN_LOGPROB) == kl);
     estimate_free(est);
     arena_free(&a);
 }
@@ -213,7 +182,7 @@ static void without_crashed(const struct step *s, struct step *out)
     memset(out, 0, sizeof *out);
     for (int64_t m = 0; m < s->b.n_groups; m++) {
         for (int64_t i = s->group_begin[m]; i < s->group_begin[m + 1]; i++) {
-            if (s->verdict[i] == TARE_CRASHED) continue;
+            if (s->verdict[i] == TARE_VERDICT_CRASHED) continue;
             out->reward[N] = s->reward[i];
             for (int64_t t = s->token_begin[i]; t < s->token_begin[i + 1]; t++, T++)
                 out->before[T] = s->before[t], out->after[T] = s->after[t];
@@ -230,29 +199,27 @@ static void without_crashed(const struct step *s, struct step *out)
     out->b.cluster = out->cluster, out->b.reward = out->reward, out->b.verdict = out->verdict, out->b.logprob = out->before;
 }
 
-/* A rollout without a verdict counts as not sampled, also for the logprobs after the step, which
- * are requested by index. */
+/* A rollout without a verdict counts as not sampled, also for the logprobs after the step. */
 static void spo__is_not_shown_crashed_rollouts(void **state)
 {
     (void)state;
     static struct step s, part;
     const char *const set[] = {"decay=kl"};
-    struct service service = {.calls = 0};
-    struct estimator *one = open_spo(set, 1, &service), *two = open_spo(set, 1, &service);
+    struct estimator *one = open_spo(set, 1), *two = open_spo(set, 1);
     struct str saved = {0}, want = {0};
     struct arena a;
     uint64_t seed = 9;
     arena_init(&a, "test");
     for (int number = 1; number <= 5; number++) {
         make(&s, number, (uint64_t)number * 13);
-        for (int64_t i = 0; i < s.b.n_rollouts; i++) s.verdict[i] = draw(&seed) % 3 ? TARE_CORRECT : TARE_CRASHED;
-        for (int64_t i = 0; i < s.group_begin[1]; i++) s.verdict[i] = TARE_CRASHED;
+        for (int64_t i = 0; i < s.b.n_rollouts; i++) s.verdict[i] = draw(&seed) % 3 ? TARE_VERDICT_CORRECT : TARE_VERDICT_CRASHED;
+        for (int64_t i = 0; i < s.group_begin[1]; i++) s.verdict[i] = TARE_VERDICT_CRASHED;
         without_crashed(&s, &part);
         assert_true(part.b.n_rollouts > 2 && part.b.n_groups < s.b.n_groups);
-        run_step(one, &s, &service, &a);
-        run_step(two, &part, &service, &a);
+        run_step(one, &s, &a);
+        run_step(two, &part, &a);
         for (int64_t i = 0, k = 0; i < s.b.n_rollouts; i++) {
-            const bool crashed = s.verdict[i] == TARE_CRASHED;
+            const bool crashed = s.verdict[i] == TARE_VERDICT_CRASHED;
             assert_true(s.b.advantage[i] == (crashed ? 0 : part.b.advantage[k]) && s.b.rollout_weight[i] == !crashed);
             k += !crashed;
         }
@@ -270,17 +237,17 @@ static void spo__is_not_shown_crashed_rollouts(void **state)
 static void spo__kl_needs_a_policy(void **state)
 {
     (void)state;
-    const struct plugin *p;
-    const struct config_param *settings;
-    struct estimator *est;
-    struct arena a;
+    static struct step s;
     const char *const set[] = {"decay=kl"};
+    struct estimator *est = open_spo(set, 1);
+    struct arena a;
     arena_init(&a, "test");
-    assert_ok(plugin_open("spo", TARE_ESTIMATOR, NULL, &p, &e), &e);
-    assert_ok(plugin_settings(p, (struct plugin_words){set, 1}, NULL, &a, &settings, &e), &e);
-    const struct estimate_options o = {.plugin = "spo", .settings = settings};
-    assert_int_equal(estimate_open(&o, &est, &e), TARE_E_CONFIG);
-    assert_non_null(strstr(e.message, "estimator spo: create: decay = kl needs the tokens' logprobs after the policy step"));
+    make(&s, 1, 9);
+    assert_ok(estimate_run(est, &s.b, &a, &e), &e);
+    assert_int_equal(estimate_apply(est, &(struct estimate_update){.step = 1}, &e), TARE_E_CONFIG);
+    assert_non_null(
+        strstr(e.message, "estimator spo: record, step 1: decay = kl needs the tokens' logprobs after the policy step"));
+    estimate_free(est);
     arena_free(&a);
 }
 
@@ -291,8 +258,7 @@ static void spo__survives_a_break(void **state)
     (void)state;
     static struct step s;
     const char *const set[] = {"decay=kl", "d_half=0.5"};
-    struct service service = {.calls = 0};
-    struct estimator *one = open_spo(set, 2, &service), *two = open_spo(set, 2, &service);
+    struct estimator *one = open_spo(set, 2), *two = open_spo(set, 2);
     struct str saved = {0}, again = {0};
     struct arena a;
     arena_init(&a, "test");
@@ -301,13 +267,13 @@ static void spo__survives_a_break(void **state)
         if (number == STEPS / 2) {
             assert_ok(estimate_save(two, &saved, &e), &e);
             estimate_free(two);
-            two = open_spo(set, 2, &service);
+            two = open_spo(set, 2);
             assert_ok(estimate_load(two, saved.data, saved.size, "x.state", &e), &e);
         }
         make(&s, number, (uint64_t)number * 31);
-        run_step(one, &s, &service, &a);
+        run_step(one, &s, &a);
         memcpy(A, s.b.advantage, (size_t)s.b.n_rollouts * sizeof *A);
-        run_step(two, &s, &service, &a);
+        run_step(two, &s, &a);
         assert_memory_equal(A, s.b.advantage, (size_t)s.b.n_rollouts * sizeof *A);
     }
     saved.size = 0;
@@ -326,8 +292,7 @@ static void spo__keeps_every_prompt(void **state)
 {
     (void)state;
     enum { MANY = 3000 };
-    struct service service = {.calls = 0};
-    struct estimator *est = open_spo(NULL, 0, &service);
+    struct estimator *est = open_spo(NULL, 0);
     static struct step s;
     struct arena a;
     arena_init(&a, "test");
@@ -338,7 +303,7 @@ static void spo__keeps_every_prompt(void **state)
         s.b.n_rollouts = s.group_begin[1];
         s.uid[0] = x << 40;
         for (int64_t i = 0; i < s.b.n_rollouts; i++) s.reward[i] = (double)(x % 2);
-        run_step(est, &s, &service, &a);
+        run_step(est, &s, &a);
         arena_reset(&a);
     }
     struct str text = {0};
@@ -364,8 +329,7 @@ static void spo__takes_rewards_of_a_posterior(void **state)
 {
     (void)state;
     static struct step s;
-    struct service service = {.calls = 0};
-    struct estimator *est = open_spo(NULL, 0, &service);
+    struct estimator *est = open_spo(NULL, 0);
     struct arena a;
     arena_init(&a, "test");
     make(&s, 1, 9);

@@ -133,8 +133,8 @@ static void test_record(void **state)
     assert_ok(eval_samples_read(write_file("record", text), &d, 2, s, &there, &e), &e);
     /* the question with one of two samples is repeated */
     assert_true(there.done == 1 && there.bytes == whole);
-    assert_true(s[0].verdict == TARE_CORRECT && s[0].reward == 1 && s[0].length == 3 && !s[0].cut);
-    assert_true(s[1].verdict == TARE_WRONG && s[1].cut);
+    assert_true(s[0].verdict == TARE_VERDICT_CORRECT && s[0].reward == 1 && s[0].length == 3 && !s[0].cut);
+    assert_true(s[1].verdict == TARE_VERDICT_WRONG && s[1].cut);
     for (int64_t n = 0; n < at - text; n++) { /* a kill at any byte */
         char cut[2000];
         memcpy(cut, text, (size_t)n);
@@ -184,8 +184,9 @@ static void test_report(void **state)
     assert_string_equal(g[2].label[1], "standard Hardest");
     assert_string_equal(g[2].label[2], "complex Hard");
     assert_null(g[1].label[1]); /* a row without a subject */
-    const struct eval_sample s[] = {{1, 10, TARE_CORRECT, false}, {0, 20, TARE_WRONG, true},   {0, 1, TARE_NO_ANSWER, false},
-                                    {0, 2, TARE_WRONG, false},    {1, 4, TARE_CORRECT, false}, {1, 5, TARE_CORRECT, false}};
+    const struct eval_sample s[] = {{1, 10, TARE_VERDICT_CORRECT, false},  {0, 20, TARE_VERDICT_WRONG, true},
+                                    {0, 1, TARE_VERDICT_NO_ANSWER, false}, {0, 2, TARE_VERDICT_WRONG, false},
+                                    {1, 4, TARE_VERDICT_CORRECT, false},   {1, 5, TARE_VERDICT_CORRECT, false}};
     struct eval_report r = {
         .config = &c, .task = "t", .data = &d, .samples = s, .k = 2, .max_new_tokens = 20, .groupings = g, .n_groupings = n};
     json_t *o = NULL;

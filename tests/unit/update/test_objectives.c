@@ -1,6 +1,6 @@
 /* Compares objectives with values and gradients from the code of other trainers
  * (tests/data/objectives; make.py describes how they were made), through the engine's path to a
- * plugin: columns of a batch, prepare, compute in small blocks. Cases that no trainer covers are
+ * plugin: columns of a batch, annotate, compute in small blocks. Cases that no trainer covers are
  * computed by hand. */
 #include "objective.h"
 
@@ -109,17 +109,17 @@ static struct objective *open_objective(const char *name, const json_t *params, 
 static double run_objective(struct objective *o, const struct material *m, double *slope)
 {
     const struct objective_columns columns = {m->old, m->b.logprob, m->weight, m->owner};
-    const bool pass = objective_needs(o) & TARE_OBJECTIVE_PASS;
+    const bool ahead = objective_uses(o).looks_ahead;
     int64_t token[BLOCK], group = 0;
     double value = 0;
     assert_ok(objective_begin(o, &m->b, &columns, &e), &e);
-    assert_ok(objective_prepare(o, &group, 1, pass ? m->now : NULL, pass ? m->entropy : NULL, &e), &e);
+    assert_ok(objective_annotate(o, &group, 1, ahead ? m->now : NULL, ahead ? m->entropy : NULL, &e), &e);
     for (int64_t first = 0; first < m->b.n_tokens; first += BLOCK) {
         const int64_t n = m->b.n_tokens - first < BLOCK ? m->b.n_tokens - first : BLOCK;
         struct objective_block got;
         for (int64_t i = 0; i < n; i++) token[i] = first + i;
         const struct token_block block = {token, n, m->now + first, m->entropy + first, NULL};
-        assert_ok(objective_compute(o, &block, NULL, &got, &e), &e);
+        assert_ok(objective_compute(o, &block, &got, &e), &e);
         for (int64_t i = 0; i < n; i++) {
             value += m->weight[first + i] * got.value[i];
             slope[first + i] = m->weight[first + i] * got.dlogprob[i];

@@ -40,7 +40,7 @@ static void read_rollout(struct batch *b, const json_t *group, int64_t i, int64_
     const json_t *old = json_array_get(json_object_get(group, "old"), (size_t)i);
     const json_t *ref = json_array_get(json_object_get(group, "ref"), (size_t)i);
     b->reward[at] = number(json_object_get(group, "rewards"), i);
-    b->verdict[at] = TARE_PARTIAL;
+    b->verdict[at] = TARE_VERDICT_PARTIAL;
     b->token_begin[at + 1] = b->token_begin[at] + (int64_t)json_array_size(ids);
     for (int64_t k = 0; k < (int64_t)json_array_size(ids); k++) {
         const int64_t t = b->token_begin[at] + k;

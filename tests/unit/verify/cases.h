@@ -20,7 +20,7 @@ struct one_case {
     int verdict;
     double us;
     char got[512];
-    const char *reason;
+    char reason[128];
 };
 
 struct case_file {
@@ -107,7 +107,7 @@ static inline void cases_judge(struct harness *h, struct case_file *f)
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
         c->us = (double)(b.tv_sec - a.tv_sec) * 1e6 + (double)(b.tv_nsec - a.tv_nsec) * 1e-3;
         snprintf(c->got, sizeof c->got, "%s", v.extracted);
-        c->reason = v.v.reason;
+        snprintf(c->reason, sizeof c->reason, "%.127s", v.note);
     }
 }
 

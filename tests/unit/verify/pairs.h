@@ -23,10 +23,10 @@ static inline struct harness opened(const char *const *settings)
 static inline int boxed_code(struct harness *h, const char *gold, const char *pred, const char **reason)
 {
     char b[8192];
-    struct harness_verdict v;
+    static struct harness_verdict v;
     snprintf(b, sizeof b, "So the answer is $\\boxed{%s}$.", pred);
     assert_int_equal(harness_run(h, text(b), text(gold), (tare_text){0}, &v), 0);
-    *reason = v.v.reason;
+    *reason = v.note;
     return v.v.code;
 }
 
@@ -40,7 +40,7 @@ static inline void try_pairs(struct harness *h, const struct pair *p, size_t n, 
     for (size_t i = 0; i < n; i++) {
         const char *reason;
         const int code = boxed_code(h, p[i].gold, p[i].pred, &reason);
-        if ((code == TARE_CORRECT) != equal) {
+        if ((code == TARE_VERDICT_CORRECT) != equal) {
             printf("  %s | %s: %s (%s), should be %s\n", p[i].gold, p[i].pred, harness_code(code), reason,
                    equal ? "equal" : "different");
             missed++;

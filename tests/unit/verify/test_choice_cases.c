@@ -21,7 +21,7 @@ static void test_cases(void **state)
     int64_t rows = 0, wrong = 0, fp = 0, letters = 0;
     for (int64_t i = 0; i < f.n; i++) {
         const struct one_case *c = &f.c[i];
-        const bool yes = c->verdict == TARE_CORRECT, letter = !strcmp(c->got, c->extracted ? c->extracted : "");
+        const bool yes = c->verdict == TARE_VERDICT_CORRECT, letter = !strcmp(c->got, c->extracted ? c->extracted : "");
         if ((yes != c->truth || !letter) && getenv("CASES_VERBOSE"))
             printf("  %s %s gold %s took \"%s\" not \"%s\"%s: %.*s\n", c->id, c->kind, c->gold.data, c->got,
                    c->extracted ? c->extracted : "", c->policy ? " (policy)" : "", (int)(c->pred.size < 100 ? c->pred.size : 100),
@@ -49,38 +49,38 @@ static void test_rules(void **state)
     (void)state;
     static const char options[] = "{\"choices\":[\"Paris\",\"London\",\"42\",\"a rock\"]}";
     static const struct rule rules[] = {
-        {"The answer is London.", "B", options, TARE_CORRECT, "B"},
-        {"\\boxed{\\text{Paris}}", "London", options, TARE_WRONG, "A"},
-        {"\\boxed{42}", "C", options, TARE_CORRECT, "C"},
-        {"Answer: 43", "C", options, TARE_NO_ANSWER, ""},
-        {"The answer is (E).", "A", options, TARE_NO_ANSWER, ""},
-        {"The answer is (E).", "E", "{}", TARE_CORRECT, "E"},
-        {"The answer is B.", "Rome", options, TARE_UNPARSABLE, "B"},
-        {"The correct answer is A because it rains.", "A", "{}", TARE_CORRECT, "A"},
-        {"The answer is A good one.", "A", "{}", TARE_NO_ANSWER, ""},
-        {"The answer is not B.", "B", "{}", TARE_NO_ANSWER, ""},
-        {"Options B and C are right.", "B", "{}", TARE_NO_ANSWER, ""},
-        {"I think I like it.", "I", "{}", TARE_NO_ANSWER, ""},
-        {"<think>\\boxed{B}</think>", "B", "{}", TARE_NO_ANSWER, ""},
-        {"<think>So \\boxed{B}", "B", "{}", TARE_NO_ANSWER, ""},
-        {"The answer is B, as the others fail.", "B", "{}", TARE_CORRECT, "B"},
-        {"The answer is B. A cat is no dog.", "B", "{}", TARE_CORRECT, "B"},
-        {"\\boxed{B}, where \\boxed", "B", "{}", TARE_CORRECT, "B"},
-        {"B. colder than ice\n\nThis follows from the text.", "B", "{}", TARE_CORRECT, "B"},
-        {"A. hot\nB. cold\nC. mild", "B", "{}", TARE_NO_ANSWER, ""},
-        {"A more precise one exists, but \"D\" is the correct answer.", "D", "{}", TARE_CORRECT, "D"},
-        {"B is correct. It is cold.", "B", "{}", TARE_CORRECT, "B"},
-        {"Option D is the only valid choice.", "D", "{}", TARE_CORRECT, "D"},
-        {"The most suitable one here is option C.", "C", "{}", TARE_CORRECT, "C"},
-        {"Vitamin C is good.\nA is a letter.", "A", "{}", TARE_NO_ANSWER, ""},
-        {"The sentence \"C\" is wrong.", "C", "{}", TARE_NO_ANSWER, ""},
-        {"There is option C, and there is option D.", "D", "{}", TARE_NO_ANSWER, ""},
-        {"\\boxed{A}\\boxed{}", "A", "{}", TARE_NO_ANSWER, ""},
-        {"The answer is \\boxed{B", "B", "{}", TARE_CORRECT, "B"},
-        {"First \\boxed{A}. No: $\\boxed{\\text{B", "B", "{}", TARE_CORRECT, "B"},
-        {"First \\boxed{A}. No: \\boxed{B or", "A", "{}", TARE_NO_ANSWER, ""},
-        {"The answer is A. \\boxed{", "A", "{}", TARE_CORRECT, "A"},
-        {"\\boxed{B . The answer is C.", "C", "{}", TARE_CORRECT, "C"},
+        {"The answer is London.", "B", options, TARE_VERDICT_CORRECT, "B"},
+        {"\\boxed{\\text{Paris}}", "London", options, TARE_VERDICT_WRONG, "A"},
+        {"\\boxed{42}", "C", options, TARE_VERDICT_CORRECT, "C"},
+        {"Answer: 43", "C", options, TARE_VERDICT_NO_ANSWER, ""},
+        {"The answer is (E).", "A", options, TARE_VERDICT_NO_ANSWER, ""},
+        {"The answer is (E).", "E", "{}", TARE_VERDICT_CORRECT, "E"},
+        {"The answer is B.", "Rome", options, TARE_VERDICT_UNPARSABLE, "B"},
+        {"The correct answer is A because it rains.", "A", "{}", TARE_VERDICT_CORRECT, "A"},
+        {"The answer is A good one.", "A", "{}", TARE_VERDICT_NO_ANSWER, ""},
+        {"The answer is not B.", "B", "{}", TARE_VERDICT_NO_ANSWER, ""},
+        {"Options B and C are right.", "B", "{}", TARE_VERDICT_NO_ANSWER, ""},
+        {"I think I like it.", "I", "{}", TARE_VERDICT_NO_ANSWER, ""},
+        {"<think>\\boxed{B}</think>", "B", "{}", TARE_VERDICT_NO_ANSWER, ""},
+        {"<think>So \\boxed{B}", "B", "{}", TARE_VERDICT_NO_ANSWER, ""},
+        {"The answer is B, as the others fail.", "B", "{}", TARE_VERDICT_CORRECT, "B"},
+        {"The answer is B. A cat is no dog.", "B", "{}", TARE_VERDICT_CORRECT, "B"},
+        {"\\boxed{B}, where \\boxed", "B", "{}", TARE_VERDICT_CORRECT, "B"},
+        {"B. colder than ice\n\nThis follows from the text.", "B", "{}", TARE_VERDICT_CORRECT, "B"},
+        {"A. hot\nB. cold\nC. mild", "B", "{}", TARE_VERDICT_NO_ANSWER, ""},
+        {"A more precise one exists, but \"D\" is the correct answer.", "D", "{}", TARE_VERDICT_CORRECT, "D"},
+        {"B is correct. It is cold.", "B", "{}", TARE_VERDICT_CORRECT, "B"},
+        {"Option D is the only valid choice.", "D", "{}", TARE_VERDICT_CORRECT, "D"},
+        {"The most suitable one here is option C.", "C", "{}", TARE_VERDICT_CORRECT, "C"},
+        {"Vitamin C is good.\nA is a letter.", "A", "{}", TARE_VERDICT_NO_ANSWER, ""},
+        {"The sentence \"C\" is wrong.", "C", "{}", TARE_VERDICT_NO_ANSWER, ""},
+        {"There is option C, and there is option D.", "D", "{}", TARE_VERDICT_NO_ANSWER, ""},
+        {"\\boxed{A}\\boxed{}", "A", "{}", TARE_VERDICT_NO_ANSWER, ""},
+        {"The answer is \\boxed{B", "B", "{}", TARE_VERDICT_CORRECT, "B"},
+        {"First \\boxed{A}. No: $\\boxed{\\text{B", "B", "{}", TARE_VERDICT_CORRECT, "B"},
+        {"First \\boxed{A}. No: \\boxed{B or", "A", "{}", TARE_VERDICT_NO_ANSWER, ""},
+        {"The answer is A. \\boxed{", "A", "{}", TARE_VERDICT_CORRECT, "A"},
+        {"\\boxed{B . The answer is C.", "C", "{}", TARE_VERDICT_CORRECT, "C"},
     };
     struct harness h = {0};
     assert_int_equal(harness_open(&h, "choice", NULL), 0);
@@ -93,7 +93,7 @@ static void test_rules(void **state)
                          0);
         if (v.v.code != r->code || strcmp(v.extracted, r->letter))
             fail_msg("\"%s\" against \"%s\": %s \"%s\" (%s); should be %s \"%s\"", r->completion, r->answer, harness_code(v.v.code),
-                     v.extracted, v.v.reason, harness_code(r->code), r->letter);
+                     v.extracted, v.note, harness_code(r->code), r->letter);
     }
     harness_close(&h);
 }

@@ -44,7 +44,7 @@ static int judge_file(struct harness *h, const struct target *t)
     for (int64_t i = 0; i < f.n; i++) {
         const struct one_case *c = &f.c[i];
         us[i] = c->us, sum += c->us;
-        const bool yes = c->verdict == TARE_CORRECT;
+        const bool yes = c->verdict == TARE_VERDICT_CORRECT;
         if (c->policy) continue;
         rows++;
         fp += yes && !c->truth, fn += !yes && c->truth;

@@ -19,7 +19,7 @@ static int judge(struct harness *h, const char *completion, const char *gold)
 {
     struct harness_verdict v;
     assert_int_equal(harness_run(h, text(completion), text(gold), (tare_text){0}, &v), 0);
-    return v.v.code == TARE_CORRECT;
+    return v.v.code == TARE_VERDICT_CORRECT;
 }
 
 static void run_file(struct harness *h, const char *name, struct tally *t)

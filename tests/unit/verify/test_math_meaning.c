@@ -307,8 +307,8 @@ static void test_meaning_in_text(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct harness_verdict v;
         assert_int_equal(harness_run(&h, text(cases[i].completion), text(cases[i].gold), (tare_text){0}, &v), 0);
-        if ((v.v.code == TARE_CORRECT) != cases[i].equal) {
-            printf("  %s | %s: %s (%s)\n", cases[i].gold, cases[i].completion, harness_code(v.v.code), v.v.reason);
+        if ((v.v.code == TARE_VERDICT_CORRECT) != cases[i].equal) {
+            printf("  %s | %s: %s (%s)\n", cases[i].gold, cases[i].completion, harness_code(v.v.code), v.note);
             missed++;
         }
     }

@@ -12,9 +12,8 @@ static void judge(struct harness *h, const char *gold, const char *completion, b
 {
     struct harness_verdict v;
     assert_int_equal(harness_run(h, text(completion), text(gold), (tare_text){0}, &v), 0);
-    if ((v.v.code == TARE_CORRECT) == equal) return;
-    printf("  %s | %s: %s (%s), should be %s\n", gold, completion, harness_code(v.v.code), v.v.reason,
-           equal ? "equal" : "different");
+    if ((v.v.code == TARE_VERDICT_CORRECT) == equal) return;
+    printf("  %s | %s: %s (%s), should be %s\n", gold, completion, harness_code(v.v.code), v.note, equal ? "equal" : "different");
     missed++;
 }
 

@@ -320,38 +320,38 @@ static void test_extraction(void **state)
 {
     (void)state;
     static const struct whole cases[] = {
-        {"<think>\\boxed{4}</think> So \\boxed{5}.", "5", TARE_CORRECT, "5"},
-        {"<think>\\boxed{4}</think>", "4", TARE_NO_ANSWER, ""},
-        {"<think>So it is \\boxed{4}", "4", TARE_NO_ANSWER, ""},
-        {"<think>a</think>\\boxed{4} <think>or \\boxed{5}", "5", TARE_NO_ANSWER, ""},
-        {"First \\boxed{3}. No: \\boxed{4}", "4", TARE_CORRECT, "4"},
-        {"\\boxed{1} and \\boxed{2}", "1, 2", TARE_CORRECT, "1, 2"},
-        {"\\boxed{1} and \\boxed{2}", "2", TARE_WRONG, "1, 2"},
-        {"\\boxed{4}, so the final answer is 5", "4", TARE_CORRECT, "4"},
-        {"The final answer is 5 apples.", "5", TARE_CORRECT, "5"},
-        {"Answer: $x = \\frac{1}{2}$", "0.5", TARE_CORRECT, "x = \\frac{1}{2}"},
-        {"We add 2 and 3.\n#### 5", "5", TARE_CORRECT, "5"},
-        {"<answer>5</answer>", "5", TARE_CORRECT, "5"},
-        {"It costs \\$4, and then $10 more, so we pay $14.", "14", TARE_CORRECT, "14"},
-        {"Therefore $3 + 4 = 7$ holds.", "7", TARE_CORRECT, "3 + 4 = 7"},
-        {"I do not know.", "7", TARE_NO_ANSWER, ""},
-        {"", "7", TARE_NO_ANSWER, ""},
-        {"\\boxed{}", "7", TARE_NO_ANSWER, ""},
-        {"I will put the answer within \\boxed{}. The answer is 7.", "7", TARE_CORRECT, "7"},
-        {"#### 7\nThe answer is \"####\"", "7", TARE_CORRECT, "7"},
-        {"\\boxed{\\frac{7}{}}", "7", TARE_UNPARSABLE, "\\frac{7}{}"},
-        {"\\boxed{7 + }", "7", TARE_UNPARSABLE, "7 +"},
-        {"\\boxed{\\foo{7}}", "7", TARE_UNPARSABLE, "\\foo{7}"},
-        {"\\boxed{7", "7", TARE_NO_ANSWER, ""},
-        {"First \\boxed{3}. No: \\boxed{7", "3", TARE_NO_ANSWER, ""},
-        {"The answer is $\\boxed{12$", "12", TARE_NO_ANSWER, ""},
-        {"\\boxed{7 . The answer is 7.", "7", TARE_CORRECT, "7"},
-        {"7", "So we get $\\boxed{7}$.", TARE_CORRECT, "7"},
-        {"**73**", "73", TARE_CORRECT, "73"},
-        {"The answer is 42. This answer is correct.", "42", TARE_CORRECT, "42"},
-        {"The answer is not 42.", "42", TARE_WRONG, NULL},
-        {"So the correct answer is indeed 32.", "32", TARE_CORRECT, "32"},
-        {"It is $220$.\n$$\n$$", "220", TARE_CORRECT, "220"},
+        {"<think>\\boxed{4}</think> So \\boxed{5}.", "5", TARE_VERDICT_CORRECT, "5"},
+        {"<think>\\boxed{4}</think>", "4", TARE_VERDICT_NO_ANSWER, ""},
+        {"<think>So it is \\boxed{4}", "4", TARE_VERDICT_NO_ANSWER, ""},
+        {"<think>a</think>\\boxed{4} <think>or \\boxed{5}", "5", TARE_VERDICT_NO_ANSWER, ""},
+        {"First \\boxed{3}. No: \\boxed{4}", "4", TARE_VERDICT_CORRECT, "4"},
+        {"\\boxed{1} and \\boxed{2}", "1, 2", TARE_VERDICT_CORRECT, "1, 2"},
+        {"\\boxed{1} and \\boxed{2}", "2", TARE_VERDICT_WRONG, "1, 2"},
+        {"\\boxed{4}, so the final answer is 5", "4", TARE_VERDICT_CORRECT, "4"},
+        {"The final answer is 5 apples.", "5", TARE_VERDICT_CORRECT, "5"},
+        {"Answer: $x = \\frac{1}{2}$", "0.5", TARE_VERDICT_CORRECT, "x = \\frac{1}{2}"},
+        {"We add 2 and 3.\n#### 5", "5", TARE_VERDICT_CORRECT, "5"},
+        {"<answer>5</answer>", "5", TARE_VERDICT_CORRECT, "5"},
+        {"It costs \\$4, and then $10 more, so we pay $14.", "14", TARE_VERDICT_CORRECT, "14"},
+        {"Therefore $3 + 4 = 7$ holds.", "7", TARE_VERDICT_CORRECT, "3 + 4 = 7"},
+        {"I do not know.", "7", TARE_VERDICT_NO_ANSWER, ""},
+        {"", "7", TARE_VERDICT_NO_ANSWER, ""},
+        {"\\boxed{}", "7", TARE_VERDICT_NO_ANSWER, ""},
+        {"I will put the answer within \\boxed{}. The answer is 7.", "7", TARE_VERDICT_CORRECT, "7"},
+        {"#### 7\nThe answer is \"####\"", "7", TARE_VERDICT_CORRECT, "7"},
+        {"\\boxed{\\frac{7}{}}", "7", TARE_VERDICT_UNPARSABLE, "\\frac{7}{}"},
+        {"\\boxed{7 + }", "7", TARE_VERDICT_UNPARSABLE, "7 +"},
+        {"\\boxed{\\foo{7}}", "7", TARE_VERDICT_UNPARSABLE, "\\foo{7}"},
+        {"\\boxed{7", "7", TARE_VERDICT_NO_ANSWER, ""},
+        {"First \\boxed{3}. No: \\boxed{7", "3", TARE_VERDICT_NO_ANSWER, ""},
+        {"The answer is $\\boxed{12$", "12", TARE_VERDICT_NO_ANSWER, ""},
+        {"\\boxed{7 . The answer is 7.", "7", TARE_VERDICT_CORRECT, "7"},
+        {"7", "So we get $\\boxed{7}$.", TARE_VERDICT_CORRECT, "7"},
+        {"**73**", "73", TARE_VERDICT_CORRECT, "73"},
+        {"The answer is 42. This answer is correct.", "42", TARE_VERDICT_CORRECT, "42"},
+        {"The answer is not 42.", "42", TARE_VERDICT_WRONG, NULL},
+        {"So the correct answer is indeed 32.", "32", TARE_VERDICT_CORRECT, "32"},
+        {"It is $220$.\n$$\n$$", "220", TARE_VERDICT_CORRECT, "220"},
     };
     struct harness h = opened(NULL);
     int missed = 0;
@@ -360,10 +360,10 @@ static void test_extraction(void **state)
         assert_int_equal(harness_run(&h, text(cases[i].completion), text(cases[i].gold), (tare_text){0}, &v), 0);
         if (v.v.code != cases[i].code || (cases[i].extracted && strcmp(v.extracted, cases[i].extracted))) {
             printf("  \"%s\" against \"%s\": %s, \"%s\" (%s)\n", cases[i].completion, cases[i].gold, harness_code(v.v.code),
-                   v.extracted, v.v.reason);
+                   v.extracted, v.note);
             missed++;
         }
-        assert_non_null(v.v.reason);
+        assert_true(*v.note);
     }
     harness_close(&h);
     assert_int_equal(missed, 0);
@@ -436,7 +436,7 @@ static void test_properties(void **state)
                 if (strchr(gold, '[') || strchr(gold, ']')) goto next;
             }
             tried++;
-            if (boxed_code(&h, gold, variants[k], &reason) != TARE_CORRECT) {
+            if (boxed_code(&h, gold, variants[k], &reason) != TARE_VERDICT_CORRECT) {
                 printf("  %s | %s: %s\n", gold, variants[k], reason);
                 missed++;
             }
@@ -446,8 +446,8 @@ static void test_properties(void **state)
         /* symmetry, except for an inequality against a gold interval */
         if (*last && strlen(last) < 1000) {
             const int ab = boxed_code(&h, gold, last, &reason), ba = boxed_code(&h, last, gold, &reason);
-            if ((ab == TARE_CORRECT) != (ba == TARE_CORRECT) && !strchr(gold, '[') && !strchr(last, '[') && !strchr(gold, '(') &&
-                !strchr(last, '(')) {
+            if ((ab == TARE_VERDICT_CORRECT) != (ba == TARE_VERDICT_CORRECT) && !strchr(gold, '[') && !strchr(last, '[') &&
+                !strchr(gold, '(') && !strchr(last, '(')) {
                 printf("  not symmetric: %s | %s\n", gold, last);
                 missed++;
             }

@@ -21,8 +21,10 @@ static void expect(struct harness *h, const json_t *o, const char *row, bool fol
     const tare_text c = {json_string_value(completion), (int64_t)json_string_length(completion)};
     assert_int_equal(harness_run(h, c, text(""), text(row), &v), 0);
     if ((v.v.reward > 0) != followed)
-        fail_msg("%s: %s (%s), should be %s", row, harness_code(v.v.code), v.v.reason, followed ? "followed" : "not");
-    assert_true(v.v.code == (followed ? TARE_CORRECT : v.v.code == TARE_NO_ANSWER ? TARE_NO_ANSWER : TARE_WRONG));
+        fail_msg("%s: %s (%s), should be %s", row, harness_code(v.v.code), v.note, followed ? "followed" : "not");
+    assert_true(v.v.code == (followed                             ? TARE_VERDICT_CORRECT
+                             : v.v.code == TARE_VERDICT_NO_ANSWER ? TARE_VERDICT_NO_ANSWER
+                                                                  : TARE_VERDICT_WRONG));
 }
 
 static void as_the_published_program(void **state)
@@ -59,7 +61,7 @@ static void judge(const char *const *settings, const char *completion, const cha
     assert_int_equal(harness_open(&h, "ifeval", settings), 0);
     assert_int_equal(harness_run(&h, text(completion), text(""), text(row), &v), 0);
     if (v.v.code != code || fabs(v.v.reward - reward) > 1e-12)
-        fail_msg("'%s' %s: %s, %g (%s)", completion, row, harness_code(v.v.code), v.v.reward, v.v.reason);
+        fail_msg("'%s' %s: %s, %g (%s)", completion, row, harness_code(v.v.code), v.v.reward, v.note);
     harness_close(&h);
 }
 
@@ -71,27 +73,27 @@ static void several_instructions(void **state)
     (void)state;
     static const char row[] =
         TWO("length_constraints:number_words", "{\"num_words\":3.0,\"relation\":\"at least\",\"letter\":null}");
-    judge(NULL, "one two three", row, TARE_CORRECT, 1);
-    judge(NULL, "one two", row, TARE_WRONG, 0);
-    judge(SETTINGS("partial=true"), "one two", row, TARE_PARTIAL, 0.5);
-    judge(SETTINGS("partial=true"), "one, two", row, TARE_WRONG, 0);
-    judge(NULL, " \n", row, TARE_NO_ANSWER, 0);
-    judge(NULL, "<think>a, b</think>one two three", row, TARE_CORRECT, 1);
-    judge(SETTINGS("thought=true"), "<think>a, b</think>one two three", row, TARE_WRONG, 0);
-    judge(NULL, "one \xFF two three \xC3", row, TARE_CORRECT, 1);
-    judge(NULL, "Sure, here:\none two three", row, TARE_WRONG, 0);
-    judge(SETTINGS("mode=loose"), "Sure, here:\none two three", row, TARE_CORRECT, 1);
+    judge(NULL, "one two three", row, TARE_VERDICT_CORRECT, 1);
+    judge(NULL, "one two", row, TARE_VERDICT_WRONG, 0);
+    judge(SETTINGS("partial=true"), "one two", row, TARE_VERDICT_PARTIAL, 0.5);
+    judge(SETTINGS("partial=true"), "one, two", row, TARE_VERDICT_WRONG, 0);
+    judge(NULL, " \n", row, TARE_VERDICT_NO_ANSWER, 0);
+    judge(NULL, "<think>a, b</think>one two three", row, TARE_VERDICT_CORRECT, 1);
+    judge(SETTINGS("thought=true"), "<think>a, b</think>one two three", row, TARE_VERDICT_WRONG, 0);
+    judge(NULL, "one \xFF two three \xC3", row, TARE_VERDICT_CORRECT, 1);
+    judge(NULL, "Sure, here:\none two three", row, TARE_VERDICT_WRONG, 0);
+    judge(SETTINGS("mode=loose"), "Sure, here:\none two three", row, TARE_VERDICT_CORRECT, 1);
 }
 
 static void languages(void **state)
 {
     (void)state;
     /* two of four letters */
-    judge(NULL, "\xEC\x95\x88\xEB\x85\x95 ok", LANGUAGE("ko"), TARE_WRONG, 0);
-    judge(NULL, "\xEC\x95\x88\xEB\x85\x95\xED\x95\x98 ok", LANGUAGE("ko"), TARE_CORRECT, 1);
-    judge(SETTINGS("language=script"), "Guten Tag", LANGUAGE("de"), TARE_CORRECT, 1);
-    judge(SETTINGS("language=script"), "Guten Tag", LANGUAGE("ru"), TARE_WRONG, 0);
-    judge(SETTINGS("language=skip"), "Guten Tag", LANGUAGE("ru"), TARE_CORRECT, 1);
+    judge(NULL, "\xEC\x95\x88\xEB\x85\x95 ok", LANGUAGE("ko"), TARE_VERDICT_WRONG, 0);
+    judge(NULL, "\xEC\x95\x88\xEB\x85\x95\xED\x95\x98 ok", LANGUAGE("ko"), TARE_VERDICT_CORRECT, 1);
+    judge(SETTINGS("language=script"), "Guten Tag", LANGUAGE("de"), TARE_VERDICT_CORRECT, 1);
+    judge(SETTINGS("language=script"), "Guten Tag", LANGUAGE("ru"), TARE_VERDICT_WRONG, 0);
+    judge(SETTINGS("language=skip"), "Guten Tag", LANGUAGE("ru"), TARE_VERDICT_CORRECT, 1);
 }
 
 static void rows_that_lack_something(void **state)
@@ -119,8 +121,8 @@ static void rows_that_lack_something(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         tare_error error = {.struct_size = sizeof error};
         tare_verdict v = {.struct_size = sizeof v}, *verdict = &v;
-        const tare_answer a = {.struct_size = sizeof a, .completion = text("one two"), .row = text(rows[i].row)};
-        const tare_answer *answer = &a;
+        const tare_completion a = {.struct_size = sizeof a, .text = text("one two"), .row = text(rows[i].row)};
+        const tare_completion *answer = &a;
         assert_int_equal(h.f->verify(h.self, &answer, &verdict, 1, &error), TARE_E_CONFIG);
         if (!strstr(error.message, rows[i].says)) fail_msg("%s: %s", rows[i].row, error.message);
     }

@@ -79,11 +79,11 @@ static void every_keyword(void **state)
     for (size_t i = 0; i < sizeof RULES / sizeof *RULES; i++) {
         for (int k = 0; k < 2; k++) {
             const char *value = k ? RULES[i].invalid : RULES[i].valid;
-            const int code = k ? TARE_WRONG : TARE_CORRECT;
+            const int code = k ? TARE_VERDICT_WRONG : TARE_VERDICT_CORRECT;
             if (!value) continue;
             assert_int_equal(judge(&h, RULES[i].schema, value, "", &v), 0);
             if (v.v.code != code || v.v.reward != !k)
-                fail_msg("%s under %s: %s (%s)", value, RULES[i].schema, harness_code(v.v.code), v.v.reason);
+                fail_msg("%s under %s: %s (%s)", value, RULES[i].schema, harness_code(v.v.code), v.note);
         }
     }
     harness_close(&h);
@@ -129,30 +129,30 @@ static void finds_the_value(void **state)
     static const struct {
         const char *completion;
         int code;
-    } cases[] = {{"[1, 2]", TARE_CORRECT},
-                 {"<think>{}</think>\n[1, 2]\n", TARE_CORRECT},
-                 {"First:\n```json\n[3]\n```\nno:\n```\n[1, 2.0]\n```\nDone.", TARE_CORRECT},
-                 {"```json\n[1, 2]", TARE_CORRECT},
-                 {"It is [1, 2]", TARE_UNPARSABLE},
-                 {"[1, 2", TARE_UNPARSABLE},
-                 {"{\"a\":1,\"a\":1}", TARE_UNPARSABLE},
-                 {"1e999", TARE_UNPARSABLE},
-                 {"[2, 1]", TARE_WRONG},
-                 {"<think>[1, 2]", TARE_NO_ANSWER},
-                 {" ", TARE_NO_ANSWER}};
+    } cases[] = {{"[1, 2]", TARE_VERDICT_CORRECT},
+                 {"<think>{}</think>\n[1, 2]\n", TARE_VERDICT_CORRECT},
+                 {"First:\n```json\n[3]\n```\nno:\n```\n[1, 2.0]\n```\nDone.", TARE_VERDICT_CORRECT},
+                 {"```json\n[1, 2]", TARE_VERDICT_CORRECT},
+                 {"It is [1, 2]", TARE_VERDICT_UNPARSABLE},
+                 {"[1, 2", TARE_VERDICT_UNPARSABLE},
+                 {"{\"a\":1,\"a\":1}", TARE_VERDICT_UNPARSABLE},
+                 {"1e999", TARE_VERDICT_UNPARSABLE},
+                 {"[2, 1]", TARE_VERDICT_WRONG},
+                 {"<think>[1, 2]", TARE_VERDICT_NO_ANSWER},
+                 {" ", TARE_VERDICT_NO_ANSWER}};
     struct harness h = {0};
     struct harness_verdict v;
     assert_int_equal(harness_open(&h, "json", SETTINGS("compare=answer")), 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(judge(&h, NULL, cases[i].completion, "[1,2]", &v), 0);
-        if (v.v.code != cases[i].code) fail_msg("%s: %s (%s)", cases[i].completion, harness_code(v.v.code), v.v.reason);
+        if (v.v.code != cases[i].code) fail_msg("%s: %s (%s)", cases[i].completion, harness_code(v.v.code), v.note);
     }
     /* an answer that is not JSON is an error of the row */
     assert_int_not_equal(judge(&h, NULL, "1", "one", &v), 0);
     harness_close(&h);
     assert_int_equal(harness_open(&h, "json", SETTINGS("compare=both")), 0);
     assert_int_equal(judge(&h, "{\"type\":\"string\"}", "1", "1", &v), 0);
-    assert_int_equal(v.v.code, TARE_WRONG);
+    assert_int_equal(v.v.code, TARE_VERDICT_WRONG);
     harness_close(&h);
 }
 
@@ -178,7 +178,7 @@ static void comparisons_have_a_limit(void **state)
     assert_int_equal(harness_open(&h, "json", NULL), 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(judge(&h, cases[i].schema, cases[i].value, "", &v), 0);
-        if (v.v.code != TARE_TIMED_OUT) fail_msg("%s: %s (%s)", cases[i].schema, harness_code(v.v.code), v.v.reason);
+        if (v.v.code != TARE_VERDICT_TIMED_OUT) fail_msg("%s: %s (%s)", cases[i].schema, harness_code(v.v.code), v.note);
     }
     harness_close(&h);
 }

@@ -46,7 +46,7 @@ static void fill(struct fixture *f, const char *const *settings, int64_t n)
             const int i = m * EACH + k;
             f->completion[i] = text(said[m][k]);
             f->token_begin[i + 1] = f->token_begin[i] + PER * (k + 1);
-            f->finish[i] = k == EACH - 1 ? FINISH_LENGTH : FINISH_STOP;
+            f->finish[i] = k == EACH - 1 ? TARE_FINISH_LENGTH : TARE_FINISH_STOP;
         }
     }
     f->b = (struct batch){.n_groups = GROUPS,
@@ -83,7 +83,7 @@ static void test_weights_and_verdicts(void **state)
     assert_int_equal(f.b.n_components, 2);
     assert_string_equal(verify_component_name(v, 0), "number");
     assert_string_equal(verify_component_name(v, 1), "exact");
-    static const int32_t codes[EACH] = {TARE_CORRECT, TARE_WRONG, TARE_NO_ANSWER, TARE_UNPARSABLE};
+    static const int32_t codes[EACH] = {TARE_VERDICT_CORRECT, TARE_VERDICT_WRONG, TARE_VERDICT_NO_ANSWER, TARE_VERDICT_UNPARSABLE};
     for (int i = 0; i < N; i++) {
         assert_int_equal(f.b.verdict[i], codes[i % EACH]);
         assert_true(f.b.component[2 * i] == (i % EACH == 0 ? 2.0 : 0.0));
@@ -94,11 +94,11 @@ static void test_weights_and_verdicts(void **state)
     }
     assert_int_equal(f.b.extracted[8].size, 3);
     assert_memory_equal(f.b.extracted[8].data, "2.0", 3);
-    int64_t counts[TARE_PARTIAL + 1];
+    int64_t counts[TARE_VERDICT_PARTIAL + 1];
     verify_count(f.b.verdict, N, counts);
-    assert_int_equal(counts[TARE_CORRECT], GROUPS);
-    assert_int_equal(counts[TARE_UNPARSABLE], GROUPS);
-    assert_int_equal(counts[TARE_TIMED_OUT], 0);
+    assert_int_equal(counts[TARE_VERDICT_CORRECT], GROUPS);
+    assert_int_equal(counts[TARE_VERDICT_UNPARSABLE], GROUPS);
+    assert_int_equal(counts[TARE_VERDICT_TIMED_OUT], 0);
     verify_close(v);
     drop(&f);
 }
@@ -143,7 +143,7 @@ static void test_overlong(void **state)
     assert_int_equal(f.b.n_components, 2);
     assert_string_equal(verify_component_name(v, 1), "overlong");
     assert_true(f.b.reward[0] == 0.0 && f.b.component[0] == 3.0 && f.b.component[1] == -3.0);
-    assert_int_equal(f.b.verdict[0], TARE_CORRECT);
+    assert_int_equal(f.b.verdict[0], TARE_VERDICT_CORRECT);
     assert_true(f.b.reward[EACH] == 3.0);
     verify_close(v);
     drop(&f);
@@ -214,7 +214,8 @@ static void test_workers_do_not_matter(void **state)
     (void)state;
     enum { MANY = 5000 };
     static struct verify_item items[2][MANY];
-    static char said[MANY][24], extracted[2][MANY][16];
+    static char said[MANY][24];
+    static struct verify_text extracted[2][MANY], note[2][MANY];
     struct err e = {0};
     for (int k = 0; k < 2; k++) {
         struct verify *v = NULL;
@@ -224,7 +225,7 @@ static void test_workers_do_not_matter(void **state)
         for (int i = 0; i < MANY; i++) {
             snprintf(said[i], sizeof said[i], "about %d/%d", i, i % 10);
             items[k][i] = (struct verify_item){
-                .completion = text(said[i]), .answer = text("3"), .extracted = extracted[k][i], .capacity = 16};
+                .completion = text(said[i]), .answer = text("3"), .extracted = &extracted[k][i], .note = &note[k][i]};
         }
         assert_ok(verify_items(v, items[k], MANY, (struct verify_parts){0}, &e), &e);
         verify_close(v);
@@ -233,10 +234,10 @@ static void test_workers_do_not_matter(void **state)
     for (int i = 0; i < MANY; i++) {
         assert_int_equal(items[0][i].verdict, items[1][i].verdict);
         assert_true(items[0][i].reward == items[1][i].reward);
-        assert_int_equal(items[0][i].extracted_size, items[1][i].extracted_size);
-        assert_memory_equal(extracted[0][i], extracted[1][i], (size_t)items[0][i].extracted_size);
-        right += items[0][i].verdict == TARE_CORRECT;
-        unparsable += items[0][i].verdict == TARE_UNPARSABLE;
+        assert_int_equal(extracted[0][i].size, extracted[1][i].size);
+        assert_memory_equal(extracted[0][i].data, extracted[1][i].data, (size_t)extracted[0][i].size);
+        right += items[0][i].verdict == TARE_VERDICT_CORRECT;
+        unparsable += items[0][i].verdict == TARE_VERDICT_UNPARSABLE;
     }
     assert_int_equal(right, 1);              /* i = 3 (i mod 10) has the one solution 15 */
     assert_int_equal(unparsable, MANY / 10); /* i/0 */
@@ -266,6 +267,7 @@ enum { MANY_PROCESSES = 40 };
 /* Counts the items judged as late. */
 static int judge_within(struct verify_item *items, double seconds)
 {
+    static struct verify_text note[MANY_PROCESSES];
     struct verify *v = isolated(1, seconds);
     struct err e = {0};
     int late = 0;
@@ -274,10 +276,11 @@ static int judge_within(struct verify_item *items, double seconds)
                                                            : i == 17   ? "hang"
                                                                        : "fine"),
                                         .answer = text("x"),
-                                        .name = "r"};
+                                        .name = "r",
+                                        .note = &note[i]};
     assert_ok(verify_items(v, items, MANY_PROCESSES, (struct verify_parts){0}, &e), &e);
     verify_close(v);
-    for (int i = 0; i < MANY_PROCESSES; i++) late += items[i].verdict == TARE_TIMED_OUT;
+    for (int i = 0; i < MANY_PROCESSES; i++) late += items[i].verdict == TARE_VERDICT_TIMED_OUT;
     return late;
 }
 
@@ -291,10 +294,12 @@ static void test_processes(void **state)
     struct err e = {0};
     for (double seconds = 0.3; judge_within(items, seconds) > 1 && seconds < 100; seconds *= 10) continue;
     for (int i = 0; i < MANY; i++) {
-        const int expected = i % 10 == 3 ? TARE_CRASHED : i == 17 ? TARE_TIMED_OUT : TARE_CORRECT;
+        const int expected = i % 10 == 3 ? TARE_VERDICT_CRASHED : i == 17 ? TARE_VERDICT_TIMED_OUT : TARE_VERDICT_CORRECT;
         assert_int_equal(items[i].verdict, expected);
-        assert_true(items[i].reward == (expected == TARE_CORRECT ? 1.0 : 0.0));
-        if (expected != TARE_CORRECT) assert_non_null(items[i].reason);
+        assert_true(items[i].reward == (expected == TARE_VERDICT_CORRECT ? 1.0 : 0.0));
+        if (expected != TARE_VERDICT_CORRECT)
+            assert_string_equal(items[i].note->data, expected == TARE_VERDICT_CRASHED ? "the verifier's process died"
+                                                                                      : "the verifier did not answer in time");
     }
 
     struct verify *v = isolated(0.05, 600); /* 4 of 40 exceed this share */
@@ -333,7 +338,8 @@ static void test_processes_change_nothing(void **state)
     (void)state;
     enum { MANY = 200 };
     static struct verify_item items[2][MANY];
-    static char said[MANY][24], extracted[2][MANY][16];
+    static char said[MANY][24];
+    static struct verify_text extracted[2][MANY], note[2][MANY];
     struct err e = {0};
     const char *tare = getenv("TARE");
     if (!tare || access(tare, X_OK)) {
@@ -348,17 +354,15 @@ static void test_processes_change_nothing(void **state)
         for (int i = 0; i < MANY; i++) {
             snprintf(said[i], sizeof said[i], "about %d%s", i % 7, i % 2 ? "%" : "");
             items[k][i] = (struct verify_item){
-                .completion = text(said[i]), .answer = text("3%"), .extracted = extracted[k][i], .capacity = 16};
+                .completion = text(said[i]), .answer = text("3%"), .extracted = &extracted[k][i], .note = &note[k][i]};
         }
         assert_ok(verify_items(v, items[k], MANY, (struct verify_parts){0}, &e), &e);
         for (int i = 0; i < MANY; i++) assert_true(items[k][i].reward == (i % 2 && i % 7 == 3 ? 2.0 : 0.0));
         if (k)
             for (int i = 0; i < MANY; i++) {
-                assert_string_equal(items[0][i].reason,
-                                    /* static text of the plugin, which is never unloaded */
-                                    items[1][i].reason);
-                assert_int_equal(items[0][i].extracted_size, items[1][i].extracted_size);
-                assert_memory_equal(extracted[0][i], extracted[1][i], (size_t)items[0][i].extracted_size);
+                assert_string_equal(note[0][i].data, note[1][i].data);
+                assert_int_equal(extracted[0][i].size, extracted[1][i].size);
+                assert_memory_equal(extracted[0][i].data, extracted[1][i].data, (size_t)extracted[0][i].size);
             }
         verify_close(v);
     }
@@ -372,9 +376,10 @@ struct sink {
     pthread_mutex_t lock;
 };
 
-static void on_metric(void *ctx, const char *name, double value)
+static void on_metric(void *ctx, const char *name, double value, int32_t how)
 {
     struct sink *s = ctx;
+    (void)how;
     assert_string_equal(name, "verifier/answers_at_once");
     pthread_mutex_lock(&s->lock);
     s->at_once = value;
@@ -412,7 +417,7 @@ static void test_groups(void **state)
         for (int i = 0; i < N; i++) {
             assert_true(f.b.component[2 * i + 1] == (i == 4 || i == 5 ? 0.5 : 0.75));
             assert_int_equal(f.b.component_verdict[2 * i], f.b.verdict[i]);
-            assert_int_equal(f.b.component_verdict[2 * i + 1], TARE_PARTIAL);
+            assert_int_equal(f.b.component_verdict[2 * i + 1], TARE_VERDICT_PARTIAL);
         }
         assert_int_equal(sink.calls, 1);
         assert_true(sink.at_once == N);
@@ -420,7 +425,7 @@ static void test_groups(void **state)
         if (processes) {
             f.completion[9] = text("abort");
             assert_ok(verify_run(v, &f.b, &f.arena, &e), &e);
-            for (int i = 0; i < N; i++) assert_int_equal(f.b.component_verdict[2 * i + 1], TARE_CRASHED);
+            for (int i = 0; i < N; i++) assert_int_equal(f.b.component_verdict[2 * i + 1], TARE_VERDICT_CRASHED);
         }
         verify_close(v);
         drop(&f);
@@ -542,7 +547,7 @@ static void test_segments_that_are_wrong(void **state)
         if (processes) { /* a worker that dies leaves none */
             f.completion[1] = text("!abort");
             assert_ok(verify_run(v, &f.b, &f.arena, &e), &e);
-            assert_int_equal(f.b.component_verdict[2 * 1 + 1], TARE_CRASHED);
+            assert_int_equal(f.b.component_verdict[2 * 1 + 1], TARE_VERDICT_CRASHED);
             for (int64_t t = 0; t < f.b.n_tokens; t++) assert_true(f.b.segment[t] == 0 && f.b.segment_reward[t] == 0);
         }
         char fixture[4096];

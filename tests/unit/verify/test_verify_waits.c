@@ -1,4 +1,4 @@
-/* Verifiers with submit and poll (core/verify/waiting.c): verdicts are at the index of their
+/* Verifiers with submit, poll and take (core/verify/waiting.c): verdicts are at the index of their
  * answers, in any order of submission and arrival; late, broken and cancelled ones. */
 #include "check.h"
 
@@ -12,7 +12,7 @@ enum { N = 12, WORKERS = 3 };
 struct bench {
     struct verify *v;
     struct verify_item item[N];
-    char extracted[N][512];
+    struct verify_text extracted[N], note[N];
     double most, early; /* parameters of the fixture */
 };
 
@@ -21,8 +21,9 @@ static tare_text text(const char *s)
     return (tare_text){s, (int64_t)strlen(s)};
 }
 
-static void on_metric(void *ctx, const char *name, double value)
+static void on_metric(void *ctx, const char *name, double value, int32_t how)
 {
+    (void)how;
     struct bench *b = ctx;
     *(strstr(name, "/open") ? &b->most : &b->early) = value;
 }
@@ -48,17 +49,17 @@ static void set_up(struct bench *b, double timeout)
                                           .name = NAMES[i],
                                           .sample = i,
                                           .tokens = 1 + i,
-                                          .extracted = b->extracted[i],
-                                          .capacity = sizeof b->extracted[i]};
+                                          .extracted = &b->extracted[i],
+                                          .note = &b->note[i]};
 }
 
 static void judged(const struct bench *b, const char *what)
 {
     for (int i = 0; i < N; i++) {
         const bool right = b->item[i].completion.size == 3;
-        if (b->item[i].reward != (right ? 2.25 : 0) || b->item[i].verdict != (right ? TARE_CORRECT : TARE_WRONG))
+        if (b->item[i].reward != (right ? 2.25 : 0) || b->item[i].verdict != (right ? TARE_VERDICT_CORRECT : TARE_VERDICT_WRONG))
             fail_msg("%s: answer %d has the reward %g and the verdict %d", what, i, b->item[i].reward, b->item[i].verdict);
-        assert_string_equal(b->item[i].reason, "the fixture's verdict");
+        assert_string_equal(b->note[i].data, "the fixture's verdict");
     }
 }
 
@@ -122,16 +123,16 @@ static void test_late(void **state)
         b.item[4].completion = text("never");
         assert_ok(judge(&b, &e), &e);
         late = 0;
-        for (int i = 0; i < N; i++) late += b.item[i].verdict == TARE_TIMED_OUT;
+        for (int i = 0; i < N; i++) late += b.item[i].verdict == TARE_VERDICT_TIMED_OUT;
         if (late <= 1) break;
         verify_close(b.v);
     }
     assert_int_equal(late, 1);
     for (int i = 0; i < N; i++)
-        if (i != 4) assert_int_equal(b.item[i].verdict, i % 3 ? TARE_WRONG : TARE_CORRECT);
-    assert_int_equal(b.item[4].verdict, TARE_TIMED_OUT);
+        if (i != 4) assert_int_equal(b.item[i].verdict, i % 3 ? TARE_VERDICT_WRONG : TARE_VERDICT_CORRECT);
+    assert_int_equal(b.item[4].verdict, TARE_VERDICT_TIMED_OUT);
     assert_true(b.item[4].reward == 0);
-    assert_string_equal(b.item[4].reason, "the verifier did not answer in time");
+    assert_string_equal(b.note[4].data, "the verifier did not answer in time");
     verify_close(b.v);
 }
 
@@ -143,7 +144,7 @@ static void test_broken(void **state)
     set_up(&b, 60);
     b.item[7].completion = text("broken");
     assert_int_equal(judge(&b, &e), TARE_E_IO);
-    assert_string_equal(e.message, "row r7, sample 7: verifier waits: poll: the judge is out");
+    assert_string_equal(e.message, "row r7, sample 7: verifier waits: take: the judge is out");
     b.item[7].completion = text("no");
     assert_ok(judge(&b, &e), &e);
     judged(&b, "after an error");
@@ -152,7 +153,9 @@ static void test_broken(void **state)
     b.item[0].completion = text("broken");
     assert_ok(verify_begin(b.v, N, &e), &e);
     assert_ok(verify_submit(b.v, 0, &b.item[0], &e), &e);
-    assert_int_equal(verify_poll(b.v, &e), TARE_E_IO);
+    tare_status got = TARE_OK;
+    for (int polls = 0; polls < 9 && !got; polls++) got = verify_poll(b.v, &e);
+    assert_int_equal(got, TARE_E_IO);
     assert_non_null(strstr(e.message, "row r0, sample 0"));
     verify_close(b.v);
 }

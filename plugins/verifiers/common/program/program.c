@@ -52,7 +52,7 @@ int64_t program_now(void)
 tare_status program_new(const struct program_options *options, struct program **out, tare_error *error)
 {
     struct program *p = calloc(1, sizeof *p);
-    if (!p) return text_fail(error, TARE_E_NOMEM, "no memory");
+    if (!p) return tare_fail(error, TARE_E_NOMEM, "no memory");
     p->options = *options;
     snprintf(p->mark, sizeof p->mark, "TARE_PROGRAM_%ld_%llx=1", (long)getpid(), (unsigned long long)(uintptr_t)p);
     *out = p;
@@ -280,13 +280,13 @@ static enum program_result not_ready(struct program *p, enum program_result r, t
     char text[200];
     if (r == PROGRAM_LATE) {
         end_now(p);
-        text_fail(error, TARE_E_TIMEOUT, "%s was not ready after start = %g seconds", p->options.name, p->options.start);
+        tare_fail(error, TARE_E_TIMEOUT, "%s was not ready after start = %g seconds", p->options.name, p->options.start);
     } else if (r == PROGRAM_DIED) {
         describe_exit(p->options.name, end_program(p), text);
-        text_fail(error, TARE_E_PLUGIN, "%s before it was ready; its own messages are above", text);
+        tare_fail(error, TARE_E_PLUGIN, "%s before it was ready; its own messages are above", text);
     } else {
         end_now(p);
-        text_fail(error, TARE_E_CONFIG, "%.400s", p->answer);
+        tare_fail(error, TARE_E_CONFIG, "%.400s", p->answer);
     }
     return PROGRAM_FAILED;
 }
@@ -297,7 +297,7 @@ static enum program_result launch_program(struct program *p, tare_error *error)
     int fd[2];
     if (p->pid) return PROGRAM_WORKS;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd)) {
-        text_fail(error, TARE_E_IO, "%s cannot be started: %s", p->options.name, strerror(errno));
+        tare_fail(error, TARE_E_IO, "%s cannot be started: %s", p->options.name, strerror(errno));
         return PROGRAM_FAILED;
     }
     const int got = spawn_program(p, fd[1]);
@@ -305,7 +305,7 @@ static enum program_result launch_program(struct program *p, tare_error *error)
     p->fd = fd[0];
     if (got) {
         close(fd[0]);
-        text_fail(error, TARE_E_NOT_FOUND, "%s cannot be started: %s", p->options.name, strerror(got));
+        tare_fail(error, TARE_E_NOT_FOUND, "%s cannot be started: %s", p->options.name, strerror(got));
         return PROGRAM_FAILED;
     }
     p->ready = !p->options.says_ready;
@@ -333,7 +333,7 @@ static enum program_result wait_on(struct program *p, tare_error *error)
         return PROGRAM_WORKS;
     }
     end_now(p);
-    text_fail(error, TARE_E_CANCELLED, "interrupted while %s worked", p->options.name);
+    tare_fail(error, TARE_E_CANCELLED, "interrupted while %s worked", p->options.name);
     return PROGRAM_FAILED;
 }
 
@@ -387,7 +387,7 @@ enum program_result program_look(struct program *p, tare_text *answer, tare_erro
         r = pose_question(p, error);
         if (r != PROGRAM_WORKS) return r;
     }
-    text_fail(error, TARE_E_PLUGIN, "%s, twice, over the same row", text);
+    tare_fail(error, TARE_E_PLUGIN, "%s, twice, over the same row", text);
     return PROGRAM_DIED;
 }
 
@@ -401,17 +401,17 @@ enum program_result program_ask(struct program *p, tare_text question, int64_t d
     return r;
 }
 
-int64_t program_deadline(double timeout, const tare_answer *const *answers, int64_t n)
+int64_t program_deadline(double timeout, const tare_completion *const *completions, int64_t n)
 {
     int64_t deadline = timeout > 0 ? program_now() + (int64_t)(timeout * 1e9) : 0;
     for (int64_t i = 0; i < n; i++) {
-        const int64_t theirs = answers[i]->deadline_ns;
+        const int64_t theirs = completions[i]->deadline_ns;
         if (theirs && (!deadline || theirs < deadline)) deadline = theirs;
     }
     return deadline;
 }
 
-enum tare_verdict_code program_verdict(double reward, double correct_at)
+int32_t program_verdict(double reward, double correct_at)
 {
-    return reward >= correct_at ? TARE_CORRECT : reward <= 0 ? TARE_WRONG : TARE_PARTIAL;
+    return reward >= correct_at ? TARE_VERDICT_CORRECT : reward <= 0 ? TARE_VERDICT_WRONG : TARE_VERDICT_PARTIAL;
 }

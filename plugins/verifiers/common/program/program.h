@@ -9,9 +9,8 @@
 #ifndef TARE_VERIFIERS_PROGRAM_H
 #define TARE_VERIFIERS_PROGRAM_H
 
-#include <tare/plugin.h>
-
 #include <stdbool.h>
+#include <tare/sdk.h>
 
 struct program;
 
@@ -55,24 +54,22 @@ void program_stop(struct program *p);
 int64_t program_now(void); /* CLOCK_MONOTONIC in nanoseconds */
 /* Returns the deadline of n rows for program_ask: the earliest of the host's deadlines and
  * `timeout` seconds from now (0: only the host's). */
-int64_t program_deadline(double timeout, const tare_answer *const *answers, int64_t n);
+int64_t program_deadline(double timeout, const tare_completion *const *completions, int64_t n);
 /* Returns the verdict for a reward: correct at correct_at or more, wrong at 0 or less, partial
  * between. */
-enum tare_verdict_code program_verdict(double reward, double correct_at);
+int32_t program_verdict(double reward, double correct_at);
 
 /* Rows of parameter tables. */
 #define PROGRAM_TIMEOUT(WHAT)                                                                                                      \
     {                                                                                                                              \
-        .key = "timeout", .fallback = "0", .type = TARE_FLOAT, .max = 86400, .unit = "s",                                          \
-        .doc = "most seconds for one " WHAT ", within the deadline that the host gives; 0: the host's alone"                       \
+        .key = "timeout", .fallback = "0", .type = TARE_PARAM_FLOAT, .max = 86400, .flags = TARE_PARAM_MIN | TARE_PARAM_MAX,       \
+        .unit = "s", .doc = "most seconds for one " WHAT ", within the deadline that the host gives; 0: the host's alone"          \
     }
 #define PROGRAM_START(DOC)                                                                                                         \
     {                                                                                                                              \
-        .key = "start", .fallback = "50", .type = TARE_FLOAT, .max = 86400, .flags = TARE_ABOVE_MIN, .unit = "s", .doc = DOC       \
+        .key = "start", .fallback = "50", .type = TARE_PARAM_FLOAT, .max = 86400,                                                  \
+        .flags = TARE_PARAM_MIN | TARE_PARAM_MAX | TARE_PARAM_ABOVE_MIN, .unit = "s", .doc = DOC                                   \
     }
-#define PROGRAM_CORRECT_AT(DOC)                                                                                                    \
-    {                                                                                                                              \
-        .key = "correct_at", .fallback = "1", .type = TARE_FLOAT, .max = 1e300, .flags = TARE_ABOVE_MIN, .doc = DOC                \
-    }
+#define PROGRAM_CORRECT_AT(DOC) TARE_FLOAT_PARAM("correct_at", "1", DOC, 0, TARE_NO_MAX, TARE_PARAM_ABOVE_MIN)
 
 #endif
