@@ -109,6 +109,8 @@ static void use_estimator(struct check *c, struct plugin_instance *i)
 /* The columns that a curriculum may want of groups. */
 struct groups {
     int64_t row[PROMPTS], rollouts[PROMPTS], begin[PROMPTS + 1], turn[PROMPTS * SIZE + 1], length[PROMPTS * SIZE];
+    int64_t token[PROMPTS * SIZE + 1];
+    uint8_t sampled[PROMPTS * SIZE * 5];
     uint64_t uid[PROMPTS];
     double reward[PROMPTS * SIZE], field[PROMPTS];
     int32_t verdict[PROMPTS * SIZE];
@@ -146,8 +148,13 @@ static tare_batch show_groups(const struct plugin_instance *i, struct groups *g,
                         .n_groups = PROMPTS,
                         .n_rollouts = n,
                         .n_turns = n,
+                        .n_tokens = g->token[n],
                         .group_begin = g->begin,
                         .turn_begin = g->turn,
+                        .token_begin = g->token,
+                        .act_begin = g->token,
+                        .act_end = g->token + 1,
+                        .sampled = g->sampled,
                         .length = g->length,
                         .prompt_uid = g->uid,
                         .reward = g->reward,
@@ -192,6 +199,8 @@ static void use_curriculum(struct plugin_instance *i, int64_t step)
         g.finish[k] = TARE_FINISH_STOP;
         g.length[k] = 1 + k % 5;
         g.turn[k + 1] = k + 1;
+        g.token[k + 1] = g.token[k] + g.length[k];
+        memset(g.sampled + g.token[k], 1, (size_t)g.length[k]);
     }
     tare_batch b = show_groups(i, &g, step, false);
     tare_kept kept = {.struct_size = sizeof kept, .fate = g.fate};
