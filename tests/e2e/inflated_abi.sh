@@ -5,7 +5,7 @@ source "$(dirname "$0")/common.inc"
 has_python || skip "python3 is not installed"
 command -v cc > /dev/null || skip "no C compiler"
 python3 "$SOURCE/tests/abi/inflate.py" headers "$SOURCE/sdk/include" include
-flags="-O1 -fPIC -fvisibility=hidden -shared -Wl,-z,defs -I$PWD/include"
+flags="-O1 -fPIC -fvisibility=hidden -shared -Wl,-z,defs -Wl,--version-script=$SOURCE/sdk/template/common/tare.map -I$PWD/include"
 
 # built NAME FILE: the plugin of this file passes the check.
 built() {
