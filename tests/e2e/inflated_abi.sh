@@ -46,13 +46,13 @@ import tare_sdk
 for name, parameters in (("grpo", {}), ("dr_grpo", {}), ("bv_blend", {"n_clusters": 4}), ("gdpo", {})):
     try:
         with tare_sdk.Estimator(name, **parameters) as estimator:
-            columns = {"clusters": [1, 2]} if parameters else {}
+            columns = {"cluster": [1, 2]} if parameters else {}
             step = estimator.step([[1.0, 0.0, 0.5], [0.0, 0.0, 1.0]], **columns)
-            print(name, [list(group) for group in step.advantages])
+            print(name, [list(group) for group in step.advantage])
     except tare_sdk.TareError as e:
         print(name, e)
 with tare_sdk.Verifier("exact") as verifier:
-    print(verifier.verify("it is 42", "it is 42").code)
+    print(verifier.verify("it is 42", "it is 42"))
 P
 export PYTHONPATH=$SOURCE/sdk/python
 python3 host.py > plain.txt 2> plain.err || bad "host.py: $(tail -3 plain.err)"
