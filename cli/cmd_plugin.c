@@ -270,9 +270,10 @@ static int check_plugin(int argc, char **argv)
     if (!status) status = check_run(&o, report_one, &report, &failed, &e);
     if (!status && report.format == REPORT_TAP) printf("1..%lld\n", (long long)report.n);
     if (!status && report.format == REPORT_TEXT) printf("%lld tests, %lld failed\n", (long long)report.n, (long long)failed);
+    OWNED(str_free) struct str certificate = {0};
+    if (!status && report.format == REPORT_TEXT && !o.only) status = check_certificate(&o, report.n, failed, &certificate, &e);
     if (status) log_error(&e);
-    const struct str nothing = {0};
-    return status ? err_exit_code(status) : print_output(&nothing) || failed;
+    return status ? err_exit_code(status) : print_output(&certificate) || failed;
 }
 
 /* ---------------------------------------------------------------- new */

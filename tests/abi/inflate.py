@@ -42,12 +42,6 @@ def headers(source, to):
 
 
 class Inflated(type(ctypes.Structure)):
-    def __new__(mcs, name, bases, members):
-        fields = members.get("_fields_")
-        if fields and fields[0][0] == "struct_size":
-            members["_fields_"] = list(fields) + [("inflated_1", ctypes.c_uint64), ("inflated_2", ctypes.c_uint64)]
-        return super().__new__(mcs, name, bases, members)
-
     def __setattr__(cls, name, value):
         if name == "_fields_" and value and value[0][0] == "struct_size":
             value = list(value) + [("inflated_1", ctypes.c_uint64), ("inflated_2", ctypes.c_uint64)]

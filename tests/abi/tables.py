@@ -24,9 +24,9 @@ def without_comments(text):
     return re.sub(r"/\*.*?\*/", "", text, flags=re.S)
 
 
-def head_members():
+def head_members(include):
     """The members that the macro TARE_HEAD stands for."""
-    body = re.search(r"#define TARE_HEAD\s*\\\n(.*?)\n\n", read("base"), re.S).group(1)
+    body = re.search(r"#define TARE_HEAD\s*\\\n(.*?)\n\n", read("base", include), re.S).group(1)
     return without_comments(body.replace("\\\n", "\n"))
 
 
@@ -61,20 +61,20 @@ def declared(declaration):
         yield name, base + (" " + stars if stars else "") + (array or "")
 
 
-def members(body):
-    for declaration in body.replace("TARE_HEAD;", head_members() + ";").split(";"):
+def members(body, include):
+    for declaration in body.replace("TARE_HEAD;", head_members(include) + ";").split(";"):
         declaration = " ".join(declaration.split())
         if declaration:
             yield from declared(declaration)
 
 
-def tables():
+def tables(include=ROOT / "sdk/include"):
     """Returns ({struct: [(member, type)]}, [constant]) of the headers, in order."""
     structs, constants = {}, ["TARE_ABI_MAJOR"]
     for header in HEADERS:
-        for m in re.finditer(r"typedef (?:struct|union) (\w+) \{(.*?)\n\} \w+;|enum \{(.*?)\}", without_comments(read(header)), re.S):
+        for m in re.finditer(r"typedef (?:struct|union) (\w+) \{(.*?)\n\} \w+;|enum \{(.*?)\}", without_comments(read(header, include)), re.S):
             if m.group(1):
-                structs[m.group(1)] = list(members(m.group(2)))
+                structs[m.group(1)] = list(members(m.group(2), include))
             else:
                 constants += [c.split("=")[0].strip() for c in m.group(3).split(",") if c.strip()]
     return structs, constants

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks that plugins built against every released header still load and work, that no released
-# member has moved or changed its type, and that a member which does is noticed. A host of 1.0
-# refuses plugins of ABI 1.1 and 1.2, because it does not know what they need.
+# Checks that plugins built against every released header still load and give their results, that no
+# released member has moved or changed its type, and that a member which does is noticed. Checks the
+# rules that keep the ABI able to grow, and that their checks see a violation.
 source "$(dirname "$0")/common.inc"
 command -v cc > /dev/null || skip "no C compiler"
 flags="-std=c11 -O1 -fPIC -fvisibility=hidden -shared -Wl,-z,defs"
@@ -30,9 +30,10 @@ C
 }
 layout "$SOURCE/sdk/include" "$SOURCE/tests/abi/members.def" > now
 if types "$SOURCE/sdk/include"; then ok; else bad "types: $(grep error types.log | head -5)"; fi
-sed -n 's/^MEMBER(\([a-z0-9_]*\), \([a-z0-9_]*\)).*/\1 \2/p' "$SOURCE/tests/abi/members.def" | sort > listed
-sed -n 's/^TYPE(\([a-z0-9_]*\), \([a-z0-9_]*\),.*/\1 \2/p' "$SOURCE/tests/abi/types.def" | sort > typed
-if diff listed typed > unlisted; then ok; else bad "members without a type, or types without a member: $(cat unlisted)"; fi
+if has_python; then
+    if python3 "$SOURCE/tests/abi/tables.py" check 2> tables.txt; then ok; else bad "$(cat tables.txt)"; fi
+    if python3 "$SOURCE/tests/abi/lint.py" > lint.txt; then ok; else bad "rules of the ABI: $(cat lint.txt)"; fi
+fi
 for release in "$SOURCE"/tests/abi/frozen/v*; do
     layout "$release/include" "$release/members.def" > then
     # Sizes may have grown; nothing else may have changed.
@@ -52,7 +53,7 @@ for release in "$SOURCE"/tests/abi/frozen/v*; do
 done
 # The check itself: two members are swapped in a copy, and in another one a member is inserted.
 cp -r "$SOURCE/sdk/include" swapped
-sed -i '/int64_t (\*prepare_size)/{h;d};/int64_t (\*collect_size)/{G}' swapped/tare/estimator.h
+sed -i 's|^    double \*baseline; .*|    double *scale;|;t;s|^    double \*scale; .*|    double *baseline;|' swapped/tare/estimator.h
 cp -r "$SOURCE/sdk/include" inserted
 sed -i 's|^    double reward;|    double inserted;\n    double reward;|' inserted/tare/verifier.h
 for change in swapped inserted; do
@@ -62,19 +63,28 @@ done
 # Two types that keep every size and offset: a pointer to another number, and a function with one
 # more argument.
 cp -r "$SOURCE/sdk/include" narrower
-sed -i 's|^    const double \*reward;|    const float *reward; |' narrower/tare/estimator.h
+sed -i 's|^    const double \*reward;|    const float *reward; |' narrower/tare/batch.h
 cp -r "$SOURCE/sdk/include" longer
-sed -i 's|void (\*destroy)(void \*self);|void (*destroy)(void *self, int now);|' longer/tare/verifier.h
+sed -i 's|void (\*destroy)(void \*self);|void (*destroy)(void *self, int now);|' longer/tare/base.h
 for change in narrower longer; do
     layout "$PWD/$change" "$SOURCE/tests/abi/members.def" > changed
     if cmp -s now changed && ! types "$PWD/$change"; then ok; else bad "the check does not see a type that is $change"; fi
 done
-# An old host: what a program of ABI 1.0, compiled with the headers of that release, does with a
-# plugin.
-cc -std=c11 -I"$SOURCE/tests/abi/frozen/v1_0/include" -o host_1_0 "$SOURCE/tests/abi/host_1_0.c" -ldl -Wl,-z,defs || bad "host_1_0.c does not build"
-for release in v1_0:0 v1_1:1 v1_2:2; do
-    cc $flags -I"$SOURCE/tests/abi/frozen/${release%:*}/include" -o yesterday.so "$SOURCE/tests/abi/frozen/${release%:*}/frozen_estimator.c" -lm
-    want=$([ "${release#*:}" = 0 ] && echo "advantages 2 0" || echo "refused: needs ABI 1.${release#*:}")
-    if [ "$(./host_1_0 ./yesterday.so)" = "$want" ]; then ok; else bad "a host of 1.0 with a plugin of ${release%:*}: $(./host_1_0 ./yesterday.so)"; fi
-done
+# The rules: each is broken in a copy.
+if has_python; then
+    mkdir broken && cp -r "$SOURCE/sdk" "$SOURCE/core" broken/
+    breaks() { # RULE FILE EXPRESSION: the rule is found broken after this edit
+        cp "broken/$2" saved
+        sed -i "$3" "broken/$2"
+        python3 "$SOURCE/tests/abi/lint.py" "$PWD/broken" > broken.txt || true
+        if grep -q ": $1: " broken.txt; then ok; else bad "the rule '$1' does not see $3 in $2"; fi
+        mv saved "broken/$2"
+    }
+    breaks types sdk/include/tare/batch.h 's|^    const uint8_t \*sampled;|    const bool *sampled;|'
+    breaks arrays sdk/include/tare/draft/environment.h 's|const tare_call \*const \*call;|tare_call call[4];|'
+    breaks tags sdk/include/tare/curriculum.h 's|\[serial\] \[const\] Chooses rows|Chooses rows|'
+    breaks prefixes sdk/include/tare/verifier.h 's|TARE_VERIFIER_TOGETHER = 1|TARE_JUDGES_TOGETHER = 1|'
+    breaks columns core/plugin/columns.h 's|"fate", |"fate_of_it", |'
+    breaks sizes core/plugin/calls.c 's|^static void clear_verdict.*|static int odd(tare_verdict *v) { return v->struct_size < sizeof *v; }\n&|'
+fi
 done_

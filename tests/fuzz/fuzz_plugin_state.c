@@ -30,28 +30,10 @@ static const struct plugin *stateful[COUNT(NAMES)];
 
 /* ---- set up */
 
-static bool has_state(const struct plugin *p)
-{
-    switch (p->desc.kind) {
-    case TARE_KIND_ESTIMATOR:
-        return p->estimator->load;
-    case TARE_KIND_ENCODER:
-        return p->encoder->load;
-    case TARE_KIND_CODEBOOK:
-        return p->codebook->load;
-    case TARE_KIND_OBJECTIVE:
-        return p->objective->load;
-    case TARE_KIND_CURRICULUM:
-        return p->curriculum->load;
-    default:
-        return false;
-    }
-}
-
 static tare_status take_plugin(void *ctx, const char *path, const struct plugin *p, const struct err *why)
 {
     (void)ctx, (void)path, (void)why;
-    if (!p || !has_state(p)) return TARE_OK;
+    if (!p || !p->head->load) return TARE_OK;
     for (size_t i = 0; i < COUNT(NAMES); i++) {
         if (strcmp(NAMES[i], p->desc.name) != 0) continue;
         stateful[i] = p;
@@ -93,6 +75,7 @@ static void choose_values(struct check *c, int how)
     const uint32_t k = (uint32_t)(how - 1) / 3 % p->desc.n_params;
     const tare_param *q = &p->params[k];
     const int end = (how - 1) % 3;
+    const bool bounded = q->flags & TARE_PARAM_MIN && q->flags & TARE_PARAM_MAX && q->min < q->max;
     if (arena_new(&c->arena, &values, p->desc.n_params, &e)) abort();
     memcpy(values, c->values, p->desc.n_params * sizeof *values);
     int64_t n = 0;
@@ -101,10 +84,12 @@ static void choose_values(struct check *c, int how)
     } else if (q->type == TARE_PARAM_CHOICE) {
         while (q->choices[n]) n++;
         values[k].i = (values[k].i + 1 + end) % n;
-    } else if (q->type == TARE_PARAM_INT && (q->min < q->max)) {
-        const int64_t low = (int64_t)q->min + (q->flags & TARE_ABOVE_MIN ? 1 : 0), high = q->max > MOST ? MOST : (int64_t)q->max;
+    } else if (q->type == TARE_PARAM_INT && bounded) {
+        const int64_t low = (int64_t)q->min + (q->flags & TARE_PARAM_ABOVE_MIN ? 1 : 0),
+                      high = q->max > MOST ? MOST : (int64_t)q->max;
         values[k].i = end == 0 ? low : end == 1 && high > low ? high : low + (high > low);
-    } else if (q->type == TARE_PARAM_FLOAT && q->min < q->max && end < 2 && !(q->flags & (end ? TARE_BELOW_MAX : TARE_ABOVE_MIN))) {
+    } else if (q->type == TARE_PARAM_FLOAT && bounded && end < 2 &&
+               !(q->flags & (end ? TARE_PARAM_BELOW_MAX : TARE_PARAM_ABOVE_MIN))) {
         values[k].f = end ? q->max : q->min;
     }
     c->values = values;
@@ -116,53 +101,114 @@ static void use_estimator(struct check *c, struct plugin_instance *i)
 {
     struct trial t = {0};
     struct err e = {0};
-    c->batch = &t.b;
     if (trial_batch(c, TRIAL_MIXED, PROMPTS, &t.b, &e)) abort();
     /* A state of huge numbers may give results that are refused. */
     if (!trial_run(c, i, &t, &e)) (void)trial_apply(i, &t, &e);
 }
 
-static void use_curriculum(struct plugin_instance *i, int64_t step)
-{
-    int64_t ordered[PROMPTS], row[PROMPTS], rollouts[PROMPTS], begin_of[PROMPTS + 1], length[PROMPTS * SIZE], replace = 0, sum = 0;
-    double reward[PROMPTS * SIZE];
+/* The columns that a curriculum may want of groups. */
+struct groups {
+    int64_t row[PROMPTS], rollouts[PROMPTS], begin[PROMPTS + 1], turn[PROMPTS * SIZE + 1], length[PROMPTS * SIZE];
+    int64_t token[PROMPTS * SIZE + 1];
+    uint8_t sampled[PROMPTS * SIZE * 5];
+    uint64_t uid[PROMPTS];
+    double reward[PROMPTS * SIZE], field[PROMPTS];
     int32_t verdict[PROMPTS * SIZE];
-    uint8_t finish[PROMPTS * SIZE] = {0}, fate[PROMPTS * SIZE] = {0};
+    uint8_t finish[PROMPTS * SIZE], fate[PROMPTS * SIZE];
+    tare_column column[TARE_LIMIT_WANTS];
+};
+
+static tare_batch show_groups(const struct plugin_instance *i, struct groups *g, int64_t step, bool late)
+{
+    const int64_t n = g->begin[PROMPTS];
+    for (uint32_t k = 0; k < i->plugin->desc.n_wants; k++) {
+        tare_column *c = &g->column[k];
+        *c = (tare_column){.n = i->plugin->wants[k].axis == TARE_AXIS_GROUP ? PROMPTS : n, .width = 1};
+        if (!i->wanted[k]) continue;
+        switch (i->plugin->column[k]) {
+        case COLUMN_ROW_INDEX:
+            c->data = g->row;
+            break;
+        case COLUMN_ROW_FIELD:
+            if (i->plugin->wants[k].axis == TARE_AXIS_GROUP) c->data = g->field;
+            break;
+        case COLUMN_GROUP_VERDICT:
+            c->data = g->verdict;
+            break;
+        case COLUMN_GROUP_FINISH:
+            c->data = g->finish;
+            break;
+        case COLUMN_FATE:
+            c->data = late ? g->fate : NULL;
+            break;
+        }
+    }
+    return (tare_batch){.struct_size = sizeof(tare_batch),
+                        .step = step,
+                        .n_groups = PROMPTS,
+                        .n_rollouts = n,
+                        .n_turns = n,
+                        .n_tokens = g->token[n],
+                        .group_begin = g->begin,
+                        .turn_begin = g->turn,
+                        .token_begin = g->token,
+                        .act_begin = g->token,
+                        .act_end = g->token + 1,
+                        .sampled = g->sampled,
+                        .length = g->length,
+                        .prompt_uid = g->uid,
+                        .reward = g->reward,
+                        .column = g->column};
+}
+
+static bool choose_rows(const struct plugin_instance *i, struct groups *g, int64_t step)
+{
+    int64_t ordered[PROMPTS], sum = 0;
     struct plugin_call call;
     struct err e = {0};
     const tare_curriculum *f = i->plugin->curriculum;
     for (int64_t k = 0; k < PROMPTS; k++) {
-        ordered[k] = (step * PROMPTS + k) % CHECK_ROWS.n;
-        row[k] = f->next ? -1 : ordered[k];
-        rollouts[k] = SIZE;
+        ordered[k] = (step * PROMPTS + k) % CHECK_DATASET.n_rows;
+        g->row[k] = f->next ? -1 : ordered[k];
+        g->rollouts[k] = SIZE;
     }
-    const tare_draw d = {sizeof d, 0, step, PROMPTS, step * PROMPTS, ordered, NULL, 0};
+    const tare_draw d = {.struct_size = sizeof d, .step = step, .n = PROMPTS, .cursor = step * PROMPTS, .ordered = ordered};
+    tare_choice out = {.struct_size = sizeof out, .row = g->row, .n_rollouts = g->rollouts};
     if (f->next) plugin_enter(&call);
-    if (f->next && plugin_leave(&call, i, "next", step, f->next(i->self, &d, row, rollouts, &call.error), &e)) return;
+    if (f->next && plugin_leave(&call, i, "next", step, f->next(i->self, &d, &out, &call.error), &e)) return false;
     for (int64_t k = 0; k < PROMPTS; k++) {
-        sum += rollouts[k];
-        if (row[k] < 0 || row[k] >= CHECK_ROWS.n || rollouts[k] < 1 || sum > PROMPTS * SIZE) abort();
+        sum += g->rollouts[k];
+        if (g->row[k] < 0 || g->row[k] >= CHECK_DATASET.n_rows || g->rollouts[k] < 1 || sum > PROMPTS * SIZE) abort();
+        g->begin[k + 1] = sum;
+        g->uid[k] = CHECK_DATASET.prompt_uid[g->row[k]];
+        g->field[k] = (double)(g->row[k] % 5);
     }
-    tare_groups g = {.struct_size = sizeof g, .step = step, .n_groups = PROMPTS, .row = row, .group_begin = begin_of};
-    for (int64_t k = 0; k < PROMPTS; k++) {
-        begin_of[k] = g.n_rollouts;
-        g.n_rollouts += rollouts[k];
+    return true;
+}
+
+static void use_curriculum(struct plugin_instance *i, int64_t step)
+{
+    struct groups g = {0};
+    struct plugin_call call;
+    struct err e = {0};
+    const tare_curriculum *f = i->plugin->curriculum;
+    if (!choose_rows(i, &g, step)) return;
+    for (int64_t k = 0; k < g.begin[PROMPTS]; k++) {
+        g.reward[k] = (double)((k * 7 + step) % 3) / 2;
+        g.verdict[k] = k % 11 == 5 ? TARE_VERDICT_TIMED_OUT : g.reward[k] > 0.75 ? TARE_VERDICT_CORRECT : TARE_VERDICT_WRONG;
+        g.finish[k] = TARE_FINISH_STOP;
+        g.length[k] = 1 + k % 5;
+        g.turn[k + 1] = k + 1;
+        g.token[k + 1] = g.token[k] + g.length[k];
+        memset(g.sampled + g.token[k], 1, (size_t)g.length[k]);
     }
-    begin_of[PROMPTS] = g.n_rollouts;
-    for (int64_t k = 0; k < g.n_rollouts; k++) {
-        reward[k] = (double)((k * 7 + step) % 3) / 2;
-        verdict[k] = k % 11 == 5 ? TARE_VERDICT_TIMED_OUT : reward[k] > 0.75 ? TARE_VERDICT_CORRECT : TARE_VERDICT_WRONG;
-        length[k] = 1 + k % 5;
-    }
-    g.reward = reward;
-    g.verdict = verdict;
-    g.length = length;
-    g.finish = finish;
+    tare_batch b = show_groups(i, &g, step, false);
+    tare_kept kept = {.struct_size = sizeof kept, .fate = g.fate};
     if (f->keep) plugin_enter(&call);
-    if (f->keep && plugin_leave(&call, i, "keep", step, f->keep(i->self, &g, fate, &replace, &call.error), &e)) return;
-    g.fate = fate;
+    if (f->keep && plugin_leave(&call, i, "keep", step, f->keep(i->self, &b, &kept, &call.error), &e)) return;
+    b = show_groups(i, &g, step, true);
     if (f->apply) plugin_enter(&call);
-    if (f->apply) (void)plugin_leave(&call, i, "apply", step, f->apply(i->self, &g, &call.error), &e);
+    if (f->apply) (void)plugin_leave(&call, i, "apply", step, f->apply(i->self, &b, &call.error), &e);
 }
 
 static const tare_text ROWS[TEXTS] = {{"{\"question\":\"a\",\"subject\":\"x\"}", 30},
@@ -175,7 +221,7 @@ static void use_clusterer(struct plugin_instance *i)
     static float numbers[TEXTS * MOST_DIM], distance[TEXTS];
     int32_t cluster[TEXTS];
     struct err e = {0};
-    const int64_t dim = plugin_dim(i);
+    const int64_t dim = i->sizes.dim;
     if (dim > MOST_DIM) return;
     if (i->plugin->desc.kind == TARE_KIND_ENCODER)
         (void)plugin_encode(i, ROWS, TEXTS, numbers, &e);
@@ -185,19 +231,11 @@ static void use_clusterer(struct plugin_instance *i)
 
 static void use(struct check *c, struct plugin_instance *i, int64_t step)
 {
-    struct plugin_call call;
     struct err e = {0};
     struct str text = {0};
-    struct plugin_stream s = {.out = &text};
-    const tare_stream stream = plugin_stream(&s);
     const struct plugin *p = i->plugin;
     json_t *state = NULL;
-    tare_status (*describe)(const void *, const tare_stream *, tare_error *) =
-        p->desc.kind == TARE_KIND_ESTIMATOR    ? p->estimator->describe
-        : p->desc.kind == TARE_KIND_CURRICULUM ? p->curriculum->describe
-                                               : NULL;
-    if (describe) plugin_enter(&call);
-    if (describe && !plugin_leave(&call, i, "describe", -1, describe(i->self, &stream, &call.error), &e)) {
+    if (p->head->describe && !plugin_describe_state(i, &text, &e)) {
         if (json_parse(text.data, text.size, "describe", &state, &e)) {
             fprintf(stderr, "%s describes itself as %s\n", p->desc.name, text.data);
             abort();

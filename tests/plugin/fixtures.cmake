@@ -21,7 +21,7 @@ foreach(CASE good wrong_major no_entry refuses refuses_silently newer_minor shor
         column_by_rank ignores_nan)
     tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/hostile.c)
 endforeach()
-foreach(CASE good_verifier first_verdict_only depends_on_neighbours writes_past_segments verdict_by_wishes judges_by_call shares_buffer dies_of_row explains_nothing explains_half ignores_deadline overflows names_no_answer uses_by_call unknown_uses)
+foreach(CASE good_verifier first_verdict_only depends_on_neighbours drops_status verdict_by_wishes judges_by_call shares_buffer dies_of_row explains_nothing explains_half ignores_deadline overflows names_no_answer uses_by_call unknown_uses)
     tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/verifier.c)
 endforeach()
 foreach(CASE waits swaps_tickets waits_too_long differs_when_waited_for never_judges keeps_views cancels_nothing unknown_state)
@@ -32,7 +32,7 @@ foreach(CASE good_clusterer depends_on_batch nan_embedding distance_by_batch clu
 endforeach()
 foreach(CASE good_objective own_kl slope_sign slope_in_clip slope_half slope_of_detached entropy_without_slope wrong_way learns_nothing value_unwritten
         value_infinite past_values past_marks past_annotated marks_two uses_neighbour reads_unwanted reads_logprob_early annotates_by_call computes_by_call
-        annotates_no_number collects_over collects_nan collects_by_block writes_in_compute forgets_bound takes_short_state infinite_at_edge exits_in_objective)
+        annotates_no_number collects_over collects_nan writes_in_compute forgets_bound takes_short_state infinite_at_edge exits_in_objective)
     tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/objective.c)
 endforeach()
 foreach(CASE good_curriculum row_unwritten row_past_end rollouts_none rollouts_over writes_past_rows writes_past_fates fate_three extra_negative

@@ -31,4 +31,8 @@ struct check_options {
 tare_status check_run(const struct check_options *o, void (*each)(void *ctx, const struct check_result *r), void *ctx,
                       int64_t *failed, struct err *e);
 
+/* Appends one line that says which file was checked, against which ABI and how: "certificate: xxh3
+ * 0123456789abcdef, ABI 1.0, 14 tests, 0 failed, seed 1". Equal files and seeds give equal lines. */
+tare_status check_certificate(const struct check_options *o, int64_t tests, int64_t failed, struct str *out, struct err *e);
+
 #endif

@@ -79,14 +79,18 @@ static tare_status check_tools(const struct str *text, struct err *e)
     return TARE_OK;
 }
 
+/* Returns a message's fault in place of the status that the plugin passed on. */
+static tare_status heard(const struct scene *s, const char *phase, tare_status status, struct err *e)
+{
+    if (!s->fault.code) return status;
+    *e = s->fault;
+    return err_prefix(e, "%s", phase);
+}
+
 /* Checks an observation and adds it to the log. */
 static tare_status look(struct scene *s, struct sight *x, const char *phase, struct err *e)
 {
     const tare_observation *o = &x->out;
-    if (s->fault.code) {
-        *e = s->fault;
-        return err_prefix(e, "%s", phase);
-    }
     if (o->end < TARE_EPISODE_RUNNING || o->end > TARE_EPISODE_TRUNCATED)
         FAIL(e, TARE_E_PLUGIN, "%s: the episode has the unknown end %d", phase, o->end);
     if (!isfinite(o->reward)) FAIL(e, TARE_E_PLUGIN, "%s: the reward of turn %lld is %g", phase, (long long)s->turn, o->reward);
@@ -148,6 +152,7 @@ static tare_status reset_scene(struct scene *s, uint64_t number, struct err *e)
     plugin_enter(&call);
     tare_status status = plugin_leave(&call, s->i, "reset", -1,
                                       s->i->plugin->environment->reset(s->i->self, s->session, &episode, &x.out, &call.error), e);
+    status = heard(s, "reset", status, e);
     if (!status) status = look(s, &x, "reset", e);
     end_sight(&x);
     return status;
@@ -189,6 +194,7 @@ static tare_status step_scenes(struct scene *const *s, const uint64_t *number, i
     plugin_enter(&call);
     tare_status status = plugin_leave(&call, s[0]->i, "step", -1, f->step(s[0]->i->self, session, acts, out, n, &call.error), e);
     for (int64_t k = 0; k < n; k++) {
+        status = heard(s[k], "step", status, e);
         if (!status) status = look(s[k], &x[k], "step", e);
         s[k]->turn++;
         end_sight(&x[k]);
@@ -297,16 +303,17 @@ static tare_status save_scene(const struct scene *s, struct str *out, struct err
                         s->i->plugin->environment->save_session(s->i->self, s->session, &stream, &call.error), e);
 }
 
-static tare_status load_scene(struct scene *s, const char *data, int64_t size, struct err *e)
+/* *used: the bytes that it read. */
+static tare_status load_scene(struct scene *s, const struct str *from, int64_t size, int64_t *used, struct err *e)
 {
-    struct plugin_stream from = {.data = data, .size = size};
-    const tare_stream stream = plugin_stream(&from);
+    struct plugin_stream bytes = {.data = from->data ? from->data : "", .size = size};
+    const tare_stream stream = plugin_stream(&bytes);
     struct plugin_call call;
     plugin_enter(&call);
-    TRY(plugin_leave(&call, s->i, "load_session", -1,
-                     s->i->plugin->environment->load_session(s->i->self, s->session, &stream, &call.error), e));
-    if (from.at != size) FAIL(e, TARE_E_PLUGIN, "load_session read %lld of %lld bytes", (long long)from.at, (long long)size);
-    return TARE_OK;
+    const tare_status status = plugin_leave(
+        &call, s->i, "load_session", -1, s->i->plugin->environment->load_session(s->i->self, s->session, &stream, &call.error), e);
+    *used = bytes.at;
+    return status;
 }
 
 /* Moves an episode into another session after some turns. */
@@ -314,13 +321,15 @@ static tare_status move_episode(struct scene *a, struct scene *b, uint64_t numbe
 {
     OWNED(str_free) struct str one = {0}, two = {0};
     struct err refused = {0};
+    int64_t used;
     TRY(reset_scene(a, number, e));
     TRY(play_on(a, number, 1 + (int64_t)(number % 3), e));
     TRY(save_scene(a, &one, e));
-    if (one.size && !load_scene(b, one.data, one.size - 1, &refused))
+    if (one.size && !load_scene(b, &one, one.size - 1, &used, &refused))
         FAIL(e, TARE_E_PLUGIN, "load_session accepts a state that is cut short: %lld of %lld bytes", (long long)one.size - 1,
              (long long)one.size);
-    TRY(load_scene(b, one.data ? one.data : "", one.size, e));
+    TRY(load_scene(b, &one, one.size, &used, e));
+    if (used != one.size) FAIL(e, TARE_E_PLUGIN, "load_session read %lld of %lld bytes", (long long)used, (long long)one.size);
     TRY(save_scene(b, &two, e));
     if (one.size != two.size || (one.size && memcmp(one.data, two.data, (size_t)one.size)))
         FAIL(e, TARE_E_PLUGIN, "save_session and load_session changed the session's state");

@@ -2,6 +2,7 @@
 #include "plugin/check/internal.h"
 
 #include "base/clock.h"
+#include "base/fs.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -324,4 +325,12 @@ tare_status check_run(const struct check_options *o, void (*each)(void *ctx, con
     }
     if (!found) FAIL(e, TARE_E_INVALID, "unknown test '%s'", o->only);
     return TARE_OK;
+}
+
+tare_status check_certificate(const struct check_options *o, int64_t tests, int64_t failed, struct str *out, struct err *e)
+{
+    uint64_t hash;
+    TRY(fs_hash_file(o->path, &hash, e));
+    return str_addf(out, e, "certificate: xxh3 %016llx, ABI %d.%d, %lld tests, %lld failed, seed %llu\n", (unsigned long long)hash,
+                    TARE_ABI_MAJOR, TARE_ABI_MINOR, (long long)tests, (long long)failed, (unsigned long long)o->seed);
 }

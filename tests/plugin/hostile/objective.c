@@ -32,7 +32,6 @@ enum cases {
     annotates_no_number,
     collects_over,
     collects_nan,
-    collects_by_block,
     writes_in_compute,
     forgets_bound,
     takes_short_state,
@@ -156,7 +155,7 @@ static tare_status collect(const void *self, const tare_tokens *t, const tare_to
     (void)self, (void)error;
     if (IS(collects_over)) sum[0] = sum[1] = 0;
     for (int64_t i = 0; i < t->n; i++) sum[0] += loss->clipped[i];
-    sum[1] += IS(collects_by_block) ? 1 : (double)t->n;
+    sum[1] += (double)t->n;
     if (IS(collects_nan)) sum[1] = (double)NAN;
     return TARE_OK;
 }

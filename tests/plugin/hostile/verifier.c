@@ -11,7 +11,7 @@ enum cases {
     good_verifier,
     first_verdict_only,
     depends_on_neighbours,
-    writes_past_segments,
+    drops_status,
     verdict_by_wishes,
     judges_by_call,
     shares_buffer,
@@ -70,8 +70,8 @@ static tare_status judge(const tare_completion *a, tare_verdict *v)
     if (IS(overflows)) v->reward = (double)((a->text.size + a->index) % 2); /* a signal in nearly every group */
     if (IS(overflows) && a->answer.size == 4 && !a->index && !memcmp(a->answer.data, "huge", 4)) v->reward = 1e60;
     if (IS(overflows) && a->answer.size == 4 && !a->index && !memcmp(a->answer.data, "high", 4)) v->reward = 1e4;
-    if (IS(writes_past_segments) && v->segment) v->segment[v->segment_capacity] = (tare_segment){1, 1};
-    return got.size ? tare_put(v->extracted, got.data, got.size) : TARE_OK;
+    const tare_status status = got.size ? tare_put(v->extracted, got.data, got.size) : TARE_OK;
+    return IS(drops_status) ? TARE_OK : status;
 }
 
 static tare_status verify(void *self, const tare_completion *const *completions, tare_verdict *const *verdicts, int64_t n,
@@ -106,8 +106,7 @@ static uint32_t uses(const tare_value *values)
 }
 
 static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
-                                        .flags =
-                                            (IS(writes_past_segments) ? TARE_VERIFIER_GIVES_SEGMENTS : 0) | TARE_VERIFIER_REPEATS,
+                                        .flags = TARE_VERIFIER_REPEATS,
                                         .create = create,
                                         .destroy = destroy,
                                         .verify = verify,

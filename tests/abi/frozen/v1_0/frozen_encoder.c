@@ -8,13 +8,13 @@
 enum { P_DIM, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_DIM] = {"dim", "32", "D, how many buckets", NULL, NULL, 1, 4096, TARE_INT, 0},
+    [P_DIM] = TARE_INT_PARAM("dim", "32", "D, how many buckets", 1, 4096, 0),
 };
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)host, (void)error;
-    *self = (void *)(uintptr_t)values;
+    (void)error;
+    *self = (void *)(uintptr_t)setup->values;
     return TARE_OK;
 }
 
@@ -26,6 +26,13 @@ static void destroy(void *self)
 static int64_t dim(const void *self)
 {
     return ((const tare_value *)self)[P_DIM].i;
+}
+
+static tare_status sizes(const void *self, tare_sizes *out, tare_error *error)
+{
+    (void)error;
+    out->dim = dim(self);
+    return TARE_OK;
 }
 
 static tare_status encode(void *self, const tare_text *texts, int64_t n, float *out, tare_error *error)
@@ -43,20 +50,19 @@ static tare_status encode(void *self, const tare_text *texts, int64_t n, float *
     return TARE_OK;
 }
 
-static const tare_encoder FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .dim = dim, .encode = encode};
+static const tare_encoder FUNCTIONS = {
+    .struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .sizes = sizes, .encode = encode};
 
 static const tare_descriptor DESCRIPTOR = {
     .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ENCODER,
+    .kind = TARE_KIND_ENCODER,
     .name = "frozen_encoder",
     .version = "0.1.0",
     .summary = "counts of bytes in buckets",
     .license = "Apache-2.0",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
+    TARE_PARAMS(PARAMS, P_COUNT),
+    .calls = TARE_CALLS_CONCURRENT,
     .functions = &FUNCTIONS,
 };
 
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_PLUGIN_ENTRY(&DESCRIPTOR)

@@ -6,13 +6,13 @@
 enum { P_REWARD, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_REWARD] = {"reward", "1", "reward of a right completion", NULL, NULL, 0, 0, TARE_FLOAT, 0},
+    [P_REWARD] = TARE_FLOAT_PARAM("reward", "1", "reward of a right completion", TARE_NO_MIN, TARE_NO_MAX, 0),
 };
 
-static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)host, (void)error;
-    *self = (void *)(uintptr_t)values;
+    (void)error;
+    *self = (void *)(uintptr_t)setup->values;
     return TARE_OK;
 }
 
@@ -21,7 +21,7 @@ static void destroy(void *self)
     (void)self;
 }
 
-/* Where b first stands in a, or -1. */
+/* Returns where b is first found in a, or -1. */
 static int64_t find(tare_text a, tare_text b)
 {
     for (int64_t at = 0; at + b.size <= a.size; at++)
@@ -29,45 +29,36 @@ static int64_t find(tare_text a, tare_text b)
     return -1;
 }
 
-/* Copies text, at most capacity bytes, not ending inside a character. */
-static void extract(tare_text text, tare_verdict *v)
-{
-    int64_t n = text.size < v->capacity ? text.size : v->capacity;
-    while (n > 0 && n < text.size && ((unsigned char)text.data[n] & 0xc0) == 0x80) n--;
-    if (n) memcpy(v->extracted, text.data, (size_t)n);
-    v->size = n;
-}
-
-static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n, tare_error *error)
+static tare_status verify(void *self, const tare_completion *const *completion, tare_verdict *const *out, int64_t n,
+                          tare_error *error)
 {
     const tare_value *values = self;
     (void)error;
     for (int64_t i = 0; i < n; i++) {
-        const tare_text answer = answers[i]->answer;
-        tare_verdict *v = verdicts[i];
-        const int64_t at = answer.size ? find(answers[i]->completion, answer) : -1;
-        v->code = at >= 0 ? TARE_CORRECT : TARE_WRONG;
-        v->reward = at >= 0 ? values[P_REWARD].f : 0;
-        v->reason = at >= 0 ? "the answer stands in the completion" : "the answer does not stand in the completion";
-        extract(at >= 0 ? answer : (tare_text){"", 0}, v);
+        const tare_text answer = completion[i]->answer;
+        const int64_t at = answer.size ? find(completion[i]->text, answer) : -1;
+        tare_status status = tare_judge(out[i], at >= 0 ? TARE_VERDICT_CORRECT : TARE_VERDICT_WRONG,
+                                        at >= 0 ? values[P_REWARD].f : 0, at >= 0 ? answer : (tare_text){"", 0});
+        if (!status)
+            status = tare_say(out[i]->note, at >= 0 ? "the answer is in the completion" : "the answer is not in the completion");
+        if (status) return status;
     }
     return TARE_OK;
 }
 
-static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify};
+static const tare_verifier FUNCTIONS = {
+    .struct_size = sizeof FUNCTIONS, .flags = TARE_VERIFIER_REPEATS, .create = create, .destroy = destroy, .verify = verify};
 
 static const tare_descriptor DESCRIPTOR = {
     .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_VERIFIER,
+    .kind = TARE_KIND_VERIFIER,
     .name = "frozen_verifier",
     .version = "0.1.0",
     .summary = "right when the completion contains the answer",
     .license = "Apache-2.0",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
+    TARE_PARAMS(PARAMS, P_COUNT),
+    .calls = TARE_CALLS_CONCURRENT,
     .functions = &FUNCTIONS,
 };
 
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_PLUGIN_ENTRY(&DESCRIPTOR)

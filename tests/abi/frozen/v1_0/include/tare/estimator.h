@@ -1,78 +1,67 @@
 /* tare plugin ABI, major 1: advantage estimators.
  *
  * One training step, with `self` as it was before the step:
- *   prepare  for every group of every rank; the host adds the vectors in global prompt order, in double   (optional)
+ *   prepare  (optional) for every group of every rank: a vector of sums; the host adds the
+ *            vectors in global prompt order, in double
  *   compute  rewards -> advantages, from the state before the step and the prepared sums
- *   collect  for every group: what the state needs to know of it; the host adds again
  *   ...the policy is updated...
- *   apply    the only function that changes the state; once a step, with the same bits on every rank
- * The order is the paper's: confidence from pre-update moments, moments updated after the policy step. A plugin never calls a
- * collective; state is replicated, not sharded.
- */
+ *   collect  (optional) for every group: the vector that updates the state, added by the host in the
+ *            same way
+ *   record   (optional) like collect, but not added: one record for each group, with its prompt
+ *   apply    (optional) the only function that changes the state; called in every step, with the
+ *            same bits on every rank
+ *
+ * The order is the paper's: confidence from the moments before the update, moments updated after the
+ * policy step. The host calls collect and record before the policy step unless the column
+ * "updated_logprob" is wanted. A plugin never calls a collective; the state is replicated, not
+ * sharded.
+ *
+ * The batch has all groups of the step, equal on every rank; a Python host or a test may pass the
+ * groups of one rank only. So a plugin takes sums over all groups from prepare and collect, never
+ * from the batch. */
 #ifndef TARE_ESTIMATOR_H
 #define TARE_ESTIMATOR_H
 
-#include "base.h"
+#include "batch.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Descriptor needs: columns of the batch that are computed only for estimators that ask. */
-enum {
-    TARE_NEED_ENTROPY = 1,
-    TARE_NEED_LOGPROB = 2,
-    TARE_NEED_REF_LOGPROB = 4,
-    TARE_NEED_COMPONENTS = 8,
-    TARE_NEED_CLUSTER = 16,
-    TARE_GIVES_TOKENS = 32 /* writes token_advantage */
-};
+/* Flags of tare_estimator. */
+enum { TARE_ESTIMATOR_GIVES_TOKENS = 1 /* writes token_advantage */ };
 
-/* The rollouts of this rank; groups are whole; M and N may be 0. */
-typedef struct tare_batch {
-    uint32_t struct_size, flags;
-    int64_t step, n_groups, n_rollouts, n_tokens, n_components, n_clusters;
-    const int64_t *group_begin; /* [M+1] rollouts of group m are group_begin[m] .. group_begin[m+1]-1 */
-    const uint64_t *prompt_uid; /* [M]   the same for a prompt in every epoch */
-    const int32_t *cluster;     /* [M]   in [0, K), or -1: none */
-    const double *reward;       /* [N]   finite, never rounded */
-    const double *component;    /* [N,C] weighted reward components, or NULL */
-    const int32_t *verdict;     /* [N]   tare_verdict_code */
-    const int64_t *token_begin; /* [N+1] completion tokens of rollout i, EOS included */
-    const float *token_entropy; /* [T]   nats; NULL unless needed. So are the next two */
-    const float *token_logprob;
-    const float *token_ref_logprob;
-} tare_batch;
-
-/* Buffers of the host. rollout_weight comes filled with 1, the others with NaN: every one must be written. */
+/* Output buffers of the host. */
 typedef struct tare_advantages {
     uint32_t struct_size, flags;
-    double *advantage;      /* [N] A */
-    double *rollout_weight;     /* [N] 0 drops a rollout from the loss */
-    double *baseline;       /* [M] b, for the metrics */
-    double *scale;          /* [M] s; NaN where the estimator has none */
-    double *confidence;     /* [M] w in [0, 1]; 0 where the estimator has none */
-    float *token_advantage; /* [T] only with TARE_GIVES_TOKENS, else NULL */
-    int64_t refill_groups;  /* how many groups to sample in addition (dynamic sampling); comes as 0 */
+    double *advantage;      /* [N] A; must be written, finite */
+    double *rollout_weight; /* [N] 1 on entry; 0 drops a rollout from the loss */
+    /* [T] with TARE_ESTIMATOR_GIVES_TOKENS, else NULL; must be written where sampled is 1, is not
+     * read elsewhere */
+    float *token_advantage;
+    double *baseline;     /* [M] b, for the metrics; NaN on entry: none */
+    double *scale;        /* [M] s; NaN on entry: none */
+    double *confidence;   /* [M] w in [0, 1]; NaN on entry: none */
+    int64_t extra_groups; /* groups to sample in addition, over all ranks (dynamic sampling) */
 } tare_advantages;
 
+/* The function table of an estimator. Required beside the head's: compute. */
 typedef struct tare_estimator {
-    uint32_t struct_size, flags;
-    /* values: [n_params] in table order. n_clusters: K of the run's codebook, 0 without one. */
-    tare_status (*create)(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error);
-    void (*destroy)(void *self);
-    tare_status (*save)(const void *self, const tare_stream *out, tare_error *error); /* [const] NULL: no state */
-    tare_status (*load)(void *self, const tare_stream *in, tare_error *error);        /* NULL: no state */
-    int64_t (*prepare_size)(const void *self);                                        /* doubles a group adds to; NULL: 0 */
-    int64_t (*collect_size)(const void *self);                                        /* NULL: 0 */
-    /* [const] add group's share to sum[prepare_size]; sum comes zeroed for each group */
+    TARE_HEAD;
+    /* [setup] prepare, collect and record; NULL: all 0. */
+    tare_status (*sizes)(const void *self, tare_sizes *out, tare_error *error);
+    /* [serial] [const] Adds the group's share to sum: [prepare], zero on entry for each group. */
     tare_status (*prepare)(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error);
-    /* [const] prepared: [prepare_size] summed over all groups of all ranks */
-    tare_status (*compute)(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out, tare_error *error);
-    tare_status (*collect)(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error); /* [const] */
-    tare_status (*apply)(void *self, int64_t step, const double *collected, tare_error *error); /* the only writer */
-    /* [const] the state as one JSON object, for people and `tare estimate`; NULL: {} */
-    tare_status (*describe)(const void *self, const tare_stream *out, tare_error *error);
+    /* [serial] [const] Computes the advantages. prepared: [prepare] summed over all groups of all
+     * ranks. */
+    tare_status (*compute)(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
+                           tare_error *error);
+    /* [serial] [const] Adds the group's share to sum: [collect], zero on entry for each group. */
+    tare_status (*collect)(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error);
+    /* [serial] [const] Writes the group's record: [record], zero on entry. */
+    tare_status (*record)(const void *self, const tare_batch *batch, int64_t group, double *record, tare_error *error);
+    /* [serial] Updates the state. */
+    tare_status (*apply)(void *self, const tare_update *update, tare_error *error);
 } tare_estimator;
 
 #ifdef __cplusplus

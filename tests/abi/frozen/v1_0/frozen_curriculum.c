@@ -1,0 +1,56 @@
+/* frozen_curriculum: the plain order, without groups from which nothing can be learnt, by the headers of 1.0. */
+#include <math.h>
+#include <tare/sdk.h>
+
+enum { P_SPREAD, P_COUNT };
+
+static const tare_param PARAMS[P_COUNT] = {
+    [P_SPREAD] =
+        TARE_FLOAT_PARAM("spread", "0", "the largest spread of rewards from which nothing is learnt", 0, 1e9, TARE_PARAM_SWEEPABLE),
+};
+
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
+{
+    (void)error;
+    *self = (void *)(uintptr_t)setup->values; /* no state: the values live as long as the instance */
+    return TARE_OK;
+}
+
+static void destroy(void *self)
+{
+    (void)self;
+}
+
+static tare_status keep(const void *self, const tare_batch *groups, tare_kept *out, tare_error *error)
+{
+    const tare_value *v = self;
+    (void)error;
+    for (int64_t m = 0; m < groups->n_groups; m++) {
+        const int64_t first = groups->group_begin[m], end = groups->group_begin[m + 1];
+        double low = INFINITY, high = -INFINITY;
+        for (int64_t i = first; i < end; i++) {
+            low = fmin(low, groups->reward[i]);
+            high = fmax(high, groups->reward[i]);
+        }
+        if (high - low > v[P_SPREAD].f) continue;
+        for (int64_t i = first; i < end; i++) out->fate[i] = TARE_FATE_LEFT_OUT;
+        out->extra_groups++;
+    }
+    return TARE_OK;
+}
+
+static const tare_curriculum FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .keep = keep};
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_KIND_CURRICULUM,
+    .name = "frozen_curriculum",
+    .version = "0.1.0",
+    .summary = "the plain order, without groups from which nothing can be learnt",
+    .license = "Apache-2.0",
+    TARE_PARAMS(PARAMS, P_COUNT),
+    .calls = TARE_CALLS_SERIAL,
+    .functions = &FUNCTIONS,
+};
+
+TARE_PLUGIN_ENTRY(&DESCRIPTOR)
