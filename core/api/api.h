@@ -85,11 +85,31 @@ TARE_EXPORT tare_status tare_api_decode(tare_api_model *m, const int32_t *ids, i
 typedef struct tare_api_run tare_api_run;
 typedef struct tare_api_batch tare_api_batch;
 
+/* A column by its name in the registry (docs/columns.md); those that the registry does not have, by
+ * the engine's (core/batch/batch.h). */
+typedef struct tare_api_column {
+    const char *name;
+    const void *data;
+    int64_t n, width; /* n entries of width values each */
+    int32_t type;     /* TARE_U8, ..., TARE_TEXT (data NULL: none), TARE_API_STRING */
+} tare_api_column;
+enum { TARE_API_STRING = 64 }; /* const char *; NULL: none */
+
+/* A step as an advantage function sees it. The columns of batch->column, without those that are
+ * absent, are [n_columns] in `column`. */
+typedef struct tare_api_view {
+    uint32_t struct_size;
+    const tare_batch *batch;
+    const tare_api_column *column;
+    int64_t n_columns;
+} tare_api_view;
+
 /* Functions of the caller that act as plugins: verifier.plugins = python_function, estimator.plugin
  * = python_function. They are called in the thread that makes the step. A non-zero status ends the
  * step with the error's message; TARE_E_CANCELLED interrupts the run. */
-typedef tare_status (*tare_api_reward)(void *ctx, const tare_answer *const *answers, int64_t n, double *reward, tare_error *error);
-typedef tare_status (*tare_api_advantage)(void *ctx, const tare_batch *batch, double *advantage, tare_error *error);
+typedef tare_status (*tare_api_reward)(void *ctx, const tare_completion *const *completions, int64_t n, double *reward,
+                                       tare_error *error);
+typedef tare_status (*tare_api_advantage)(void *ctx, const tare_api_view *view, double *advantage, tare_error *error);
 
 typedef struct tare_api_run_options {
     uint32_t struct_size;
@@ -120,24 +140,7 @@ TARE_EXPORT tare_status tare_api_run_save(tare_api_run *run, tare_api_error *err
 TARE_EXPORT tare_status tare_api_run_close(tare_api_run *run, tare_api_error *error);
 
 /* A step's batch, valid until tare_api_batch_free, even after its run is closed. */
-enum {
-    TARE_API_U8 = 1,
-    TARE_API_I32,
-    TARE_API_I64,
-    TARE_API_U64,
-    TARE_API_F32,
-    TARE_API_F64,
-    TARE_API_TEXT,  /* tare_text; data NULL: none */
-    TARE_API_STRING /* const char *; NULL: none */
-};
-typedef struct tare_api_column {
-    const char *name;
-    const void *data;
-    int64_t n, width; /* n entries of width values each */
-    int32_t type;
-} tare_api_column;
-/* Fills out with the columns that the step filled (core/batch/batch.h names all), at most `most`.
- * Returns their number. */
+/* Fills out with the columns that the step filled, at most `most`. Returns their number. */
 TARE_EXPORT int64_t tare_api_batch_columns(const tare_api_batch *b, tare_api_column *out, int64_t most);
 /* Returns the step's line of metrics.jsonl. */
 TARE_EXPORT const char *tare_api_batch_metrics(const tare_api_batch *b);

@@ -17,18 +17,11 @@ static const struct callbacks *callbacks_of(const tare_host *host)
     return c ? c : &NONE;
 }
 
-static tare_status create_verifier(const tare_host *host, const tare_value *values, void **self, tare_error *error)
+static tare_status create_instance(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)values, (void)error;
-    *self = (void *)(uintptr_t)callbacks_of(host);
+    (void)error;
+    *self = (void *)(uintptr_t)callbacks_of(setup->host);
     return TARE_OK;
-}
-
-static tare_status create_estimator(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self,
-                                    tare_error *error)
-{
-    (void)n_clusters;
-    return create_verifier(host, values, self, error);
 }
 
 static void destroy_nothing(void *self)
@@ -36,7 +29,7 @@ static void destroy_nothing(void *self)
     (void)self; /* owned by the run */
 }
 
-static tare_status verify_by_caller(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+static tare_status verify_by_caller(void *self, const tare_completion *const *completions, tare_verdict *const *verdicts, int64_t n,
                                     tare_error *error)
 {
     const struct callbacks *c = self;
@@ -45,10 +38,10 @@ static tare_status verify_by_caller(void *self, const tare_answer *const *answer
     if (!c->reward) return tare_fail(error, TARE_E_CONFIG, "missing reward function: pass one to tare.Run (reward=...)");
     if (mem_new(n * (int64_t)sizeof *reward + 1, (void **)&reward, &e)) return tare_fail(error, TARE_E_NOMEM, "%s", e.message);
     for (int64_t i = 0; i < n; i++) reward[i] = (double)NAN;
-    TRY(c->reward(c->ctx, answers, n, reward, error));
+    TRY(c->reward(c->ctx, completions, n, reward, error));
     for (int64_t i = 0; i < n; i++) {
         verdicts[i]->reward = reward[i];
-        verdicts[i]->code = reward[i] >= 1 ? TARE_CORRECT : reward[i] > 0 ? TARE_PARTIAL : TARE_WRONG;
+        verdicts[i]->code = reward[i] >= 1 ? TARE_VERDICT_CORRECT : reward[i] > 0 ? TARE_VERDICT_PARTIAL : TARE_VERDICT_WRONG;
     }
     return TARE_OK;
 }
@@ -59,16 +52,37 @@ static void fill_baseline(const tare_batch *b, int64_t m, tare_advantages *out)
     double sum = 0;
     for (int64_t i = begin; i < end; i++) sum += b->reward[i] - out->advantage[i];
     out->baseline[m] = end > begin ? sum / (double)(end - begin) : 0;
-    out->confidence[m] = 0;
 }
+
+/* The columns that an advantage function sees. */
+static const tare_want WANTS[] = {
+    {"component.name", TARE_AXIS_ONE, TARE_TEXT, TARE_WANT_OPTIONAL, 0},
+    {"component", TARE_AXIS_ROLLOUT, TARE_F64, 0, 0},
+    {"component.verdict", TARE_AXIS_ROLLOUT, TARE_I32, TARE_WANT_OPTIONAL, 0},
+    {"verdict", TARE_AXIS_ROLLOUT, TARE_I32, 0, 1},
+    {"finish", TARE_AXIS_ROLLOUT, TARE_U8, 0, 1},
+    {"completion", TARE_AXIS_ROLLOUT, TARE_TEXT, 0, 1},
+    {"row.json", TARE_AXIS_GROUP, TARE_TEXT, 0, 1},
+    {"token", TARE_AXIS_TOKEN, TARE_I32, 0, 1},
+    {"logprob", TARE_AXIS_TOKEN, TARE_F32, TARE_WANT_OPTIONAL, 1},
+    {"entropy", TARE_AXIS_TOKEN, TARE_F32, 0, 1},
+};
+enum { N_WANTS = sizeof WANTS / sizeof *WANTS };
 
 static tare_status compute_by_caller(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
                                      tare_error *error)
 {
     const struct callbacks *c = self;
+    tare_api_column column[N_WANTS];
+    int64_t n = 0;
     (void)prepared;
     if (!c->advantage) return tare_fail(error, TARE_E_CONFIG, "missing advantage function: pass one to tare.Run (advantage=...)");
-    const tare_status status = c->advantage(c->ctx, batch, out->advantage, error);
+    for (int i = 0; i < N_WANTS; i++) {
+        const tare_column *x = &batch->column[i];
+        if (x->data) column[n++] = (tare_api_column){WANTS[i].name, x->data, x->n, x->width, WANTS[i].type};
+    }
+    const tare_status status =
+        c->advantage(c->ctx, &(tare_api_view){sizeof(tare_api_view), batch, column, n}, out->advantage, error);
     if (status) return status;
     for (int64_t m = 0; m < batch->n_groups; m++) fill_baseline(batch, m, out);
     return TARE_OK;
@@ -77,39 +91,33 @@ static tare_status compute_by_caller(const void *self, const tare_batch *batch, 
 static uint32_t used_facts(const tare_value *values)
 {
     (void)values;
-    return TARE_MAY_USE_ANSWER;
+    return TARE_USES_MAYBE_ANSWER;
 }
 
 static const tare_verifier VERIFIER = {.struct_size = sizeof VERIFIER,
-                                       .flags = TARE_JUDGES_TOGETHER,
-                                       .create = create_verifier,
+                                       .flags = TARE_VERIFIER_TOGETHER,
+                                       .create = create_instance,
                                        .destroy = destroy_nothing,
                                        .verify = verify_by_caller,
                                        .uses = used_facts};
 static const tare_estimator ESTIMATOR = {
-    .struct_size = sizeof ESTIMATOR, .create = create_estimator, .destroy = destroy_nothing, .compute = compute_by_caller};
+    .struct_size = sizeof ESTIMATOR, .create = create_instance, .destroy = destroy_nothing, .compute = compute_by_caller};
 
 #define DESCRIPTOR(KIND, FUNCTIONS, ...)                                                                                           \
     {                                                                                                                              \
         .struct_size = sizeof(tare_descriptor), .kind = KIND, .name = PLUGIN_OF_CALLER, .version = "1.0.0",                        \
-        .license = "Apache-2.0", .param_size = sizeof(tare_param), .functions = &FUNCTIONS, __VA_ARGS__                            \
+        .license = "Apache-2.0", .functions = &FUNCTIONS, __VA_ARGS__                                                              \
     }
 static const tare_descriptor DESCRIPTORS[] = {
-    DESCRIPTOR(TARE_VERIFIER, VERIFIER, .summary = "a function of the program that embeds the engine: rewards",
-               .threading = TARE_SINGLE_THREAD),
-    DESCRIPTOR(TARE_ESTIMATOR, ESTIMATOR, .summary = "a function of the program that embeds the engine: advantages",
-               .threading = TARE_SINGLE_THREAD,
-               .needs = TARE_NEED_ENTROPY | TARE_WANTS_LOGPROB | TARE_NEED_COMPONENTS | TARE_NEED_FINISH | TARE_NEED_ROW |
-                        TARE_NEED_COMPLETION | TARE_NEED_TOKEN_ID),
+    DESCRIPTOR(TARE_KIND_VERIFIER, VERIFIER, .summary = "a function of the program that embeds the engine: rewards"),
+    DESCRIPTOR(TARE_KIND_ESTIMATOR, ESTIMATOR, .summary = "a function of the program that embeds the engine: advantages",
+               TARE_WANTS(WANTS, N_WANTS)),
 };
 
 tare_status callbacks_add(struct err *e)
 {
     static const tare_descriptor *const list[] = {&DESCRIPTORS[0], &DESCRIPTORS[1]};
-    static const tare_plugin plugin = {.struct_size = sizeof plugin,
-                                       .abi_minor_built = TARE_ABI_MINOR,
-                                       .abi_minor_needed = 2,
-                                       .n_descriptors = 2,
-                                       .descriptors = list};
+    static const tare_plugin plugin = {
+        .struct_size = sizeof plugin, .minor_built = TARE_ABI_MINOR, .n_descriptors = 2, .descriptors = list, .build = TARE_BUILD};
     return plugin_add("(a function of the program)", &plugin, e);
 }

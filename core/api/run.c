@@ -38,7 +38,7 @@ static const void *run_extension(void *ctx, const char *id)
 static tare_status open_run(struct tare_api_run *run, const tare_api_run_options *o, struct err *e)
 {
     int rank;
-    if (o->struct_size < sizeof *o || !o->config)
+    if (!TARE_KNOWS(o, advantage) || !o->config)
         FAIL(e, TARE_E_INVALID, "incomplete run options: struct_size and config must be set");
     if (ranks_launched(&rank) > 1)
         FAIL(e, TARE_E_CONFIG,
@@ -143,16 +143,26 @@ tare_status tare_api_run_close(tare_api_run *run, tare_api_error *error)
 
 #define TYPE(STAGE, NAME, CTYPE, AXIS, KIND, WIDTH)                                                                                \
     _Generic((CTYPE *)0, uint8_t *                                                                                                 \
-             : TARE_API_U8, int32_t *                                                                                              \
-             : TARE_API_I32, int64_t *                                                                                             \
-             : TARE_API_I64, uint64_t *                                                                                            \
-             : TARE_API_U64, float *                                                                                               \
-             : TARE_API_F32, double *                                                                                              \
-             : TARE_API_F64, tare_text *                                                                                           \
-             : TARE_API_TEXT, const char **                                                                                        \
+             : TARE_U8, int32_t *                                                                                              \
+             : TARE_I32, int64_t *                                                                                             \
+             : TARE_I64, uint64_t *                                                                                            \
+             : TARE_U64, float *                                                                                               \
+             : TARE_F32, double *                                                                                              \
+             : TARE_F64, tare_text *                                                                                           \
+             : TARE_TEXT, const char **                                                                                        \
              : TARE_API_STRING, default                                                                                            \
              : 0),
 static const int32_t TYPES[BATCH_N_COLUMNS] = {BATCH_COLUMNS(TYPE)};
+
+/* Returns a column's name in the registry, or the engine's for one that the registry does not have. */
+static const char *shown_name(const char *name)
+{
+    static const char *const NAMES[][2] = {
+        {"ids", "token"}, {"row_json", "row.json"}, {"component_verdict", "component.verdict"}, {"reason", "note"}};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (!strcmp(NAMES[i][0], name)) return NAMES[i][1];
+    return name;
+}
 
 int64_t tare_api_batch_columns(const tare_api_batch *b, tare_api_column *out, int64_t most)
 {
@@ -162,7 +172,7 @@ int64_t tare_api_batch_columns(const tare_api_batch *b, tare_api_column *out, in
         const struct batch_column *t = &BATCH_TABLE[c];
         if (!TYPES[c] || !batch_array(batch, c)) continue;
         if (n < most)
-            out[n] = (tare_api_column){.name = t->name,
+            out[n] = (tare_api_column){.name = shown_name(t->name),
                                        .data = batch_array(batch, c),
                                        .n = batch_count(batch, t->axis) + (t->kind == KIND_BEGIN),
                                        .width = batch_width(batch, c),

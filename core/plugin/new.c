@@ -47,8 +47,9 @@ static const char *try_line(int32_t kind)
 #define TRAIN(CONSTANT, NAME, KEY, ...) [TARE_KIND_##CONSTANT] = "tare train CONFIG " #NAME "." #KEY "=./@NAME@.so",
     static const char *const LINES[] = {PLUGIN_KINDS(TRAIN)};
 #undef TRAIN
-    return kind == TARE_KIND_ENCODER ? "tare cluster train ./@NAME@.so --clusters 8 -o book.safetensors < corpus.jsonl"
-                                     : LINES[kind];
+    if (kind == TARE_KIND_ENCODER) return "tare cluster train ./@NAME@.so --clusters 8 -o book.safetensors < corpus.jsonl";
+    if (kind == TARE_KIND_ENVIRONMENT) return "tare plugin check ./@NAME@.so"; /* a draft: no run has episodes yet */
+    return LINES[kind];
 }
 
 /* Writes one file of the template with @NAME@ and the other words filled in. */
@@ -58,7 +59,7 @@ static tare_status write_template_file(const char *from, const char *to, int32_t
     const char *const words[][2] = {{"@TRY@", try_line(kind)},
                                     {"@NAME@", name},
                                     {"@KIND@", plugin_kind_name(kind)},
-                                    {"@HEADER@", plugin_section_kind(kind)},
+                                    {"@HEADER@", kind == TARE_KIND_ENVIRONMENT ? "draft/environment" : plugin_kind_name(kind)},
                                     {"@INCLUDE@", sdk->include}};
     OWNED(str_free) struct str text = {0}, out = {0};
     TRY(fs_read_all(from, &text, e));

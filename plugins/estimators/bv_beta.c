@@ -72,7 +72,7 @@ static tare_status create(const tare_setup *setup, void **self, tare_error *erro
     const int64_t K = values[P_CLUSTERS].i ? values[P_CLUSTERS].i : setup->n_clusters;
     if (K <= 0 || K < setup->n_clusters)
         return tare_fail(error, TARE_E_CONFIG,
-                         "clusters is %lld and the codebook has %lld; set clusterer.codebook, or clusters to at least its size",
+                         "clusters is %lld and the codebook has %lld; set codebook.plugin, or clusters to at least its size",
                          (long long)values[P_CLUSTERS].i, (long long)setup->n_clusters);
     struct bv_beta *s = host->alloc(host->ctx, sizeof *s, 0);
     if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory for the estimator");

@@ -86,7 +86,7 @@ static void destroy(void *self)
 static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
     const tare_host *host = setup->host;
-    if (setup->n_clusters <= 0) return tare_fail(error, TARE_E_CONFIG, "no clusters for the history; set clusterer.codebook");
+    if (setup->n_clusters <= 0) return tare_fail(error, TARE_E_CONFIG, "no clusters for the history; set codebook.plugin");
     struct eb *s = host->alloc(host->ctx, sizeof *s, 0);
     if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory for the estimator");
     *s = (struct eb){.host = host, .v = setup->values, .K = setup->n_clusters};

@@ -14,8 +14,8 @@
  * step, which equals their result if a role has one trajectory, or one group, in the step. With
  * more, the order of the rollouts matters there but not here.
  *
- * A role is a cluster of prompts: a field of the row names the role, and clusterer.codebook = field
- * with clusterer.field.field = role makes clusters of them. Prompts without a cluster (-1, and all
+ * A role is a cluster of prompts: a field of the row names the role, and codebook.plugin = field
+ * with codebook.field.field = role makes clusters of them. Prompts without a cluster (-1, and all
  * prompts without a codebook) share one separate baseline; the host refuses a cluster that the
  * codebook does not have. It has no scale, and no group: rollout.group_size may be 1.
  */

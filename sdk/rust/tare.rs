@@ -2,22 +2,31 @@
 //! unsafe code and panics in this file. Not part of the ABI: the C headers are the contract
 //! (shapes, ownership, the functions that may change the state). Needs no crates; Rust 1.63.
 //!
+//!     #[macro_use]
 //!     mod tare;
 //!     struct Mine { scale: f64 }
+//!     impl tare::Plugin for Mine {
+//!         const PARAMS: &'static [tare::Param] = &[tare::Param::float(c!("scale"), c!("1"), c!("scales advantages"))];
+//!         fn new(setup: &tare::Setup) -> tare::Result<Mine> { Ok(Mine { scale: setup.values.float(0) }) }
+//!     }
 //!     impl tare::Estimator for Mine { ... }
-//!     static PARAMS: [tare::Param; 1] =
-//!         [tare::Param::float(c!("scale"), c!("1"), c!("scales advantages"), 0.0, 0.0, 0)];
 //!     tare_plugin!(tare::estimator::<Mine>(
-//!         tare::About::new(c!("mine"), c!("0.1.0"), c!("a summary"), c!("Apache-2.0")), &PARAMS));
+//!         tare::About::new(c!("mine"), c!("0.1.0"), c!("a summary"), c!("Apache-2.0"))));
 //!
 //! An Err that a function returns, and a panic, reach the user as an error that begins with the
-//! plugin's name.
+//! plugin's name. Constants of the traits say which optional functions a plugin has; a function
+//! without such a constant is always offered and does nothing by default.
 #![allow(dead_code)]
 
 use std::ffi::{c_void, CStr};
-use std::os::raw::c_char; // std::ffi has it since Rust 1.64; Debian 12 has 1.63
 use std::marker::PhantomData;
+use std::mem::size_of;
+use std::ops::Range;
+use std::os::raw::c_char; // std::ffi has it since Rust 1.64; Debian 12 has 1.63
 use std::panic::{catch_unwind, AssertUnwindSafe};
+
+#[cfg(panic = "abort")]
+compile_error!("a plugin must not end the program that loads it: build it with panic = \"unwind\"");
 
 /// A text that ends with NUL, for the tables.
 #[macro_export]
@@ -27,32 +36,31 @@ macro_rules! c {
     };
 }
 
-/// The entry point of a file with one plugin. since: the oldest minor version of a host that can run
-/// it (1 with RECORDS).
+/// Texts for Param::choice and About::pairs: list!["low", "high"].
+#[macro_export]
+macro_rules! list {
+    ($($text:expr),+ $(,)?) => {
+        tare::List(&[$(c!($text)),+, std::ptr::null()])
+    };
+}
+
+/// The entry point of a file with these plugins.
 #[macro_export]
 macro_rules! tare_plugin {
-    ($descriptor:expr) => {
-        tare_plugin!($descriptor, since = 0);
-    };
-    ($descriptor:expr, since = $minor:expr) => {
-        static TARE_DESCRIPTOR: tare::Descriptor = $descriptor;
-        static TARE_DESCRIPTORS: tare::Shared<[&'static tare::Descriptor; 1]> = tare::Shared([&TARE_DESCRIPTOR]);
-        static TARE_PLUGIN: tare::Plugin = tare::Plugin {
-            struct_size: std::mem::size_of::<tare::Plugin>() as u32,
-            abi_minor_built: tare::ABI_MINOR,
-            abi_minor_needed: $minor,
-            n_descriptors: 1,
-            descriptors: TARE_DESCRIPTORS.0.as_ptr() as *const *const tare::Descriptor,
-        };
+    ($($descriptor:expr),+ $(,)?) => {
+        const TARE_COUNT: usize = [$(stringify!($descriptor)),+].len();
+        static TARE_DESCRIPTORS: [tare::Descriptor; TARE_COUNT] = [$($descriptor),+];
+        static TARE_POINTERS: tare::Shared<[*const tare::Descriptor; TARE_COUNT]> = tare::Shared(tare::pointers(&TARE_DESCRIPTORS));
+        static TARE_PLUGIN: tare::PluginFile = tare::PluginFile::new(&TARE_POINTERS.0);
         #[no_mangle]
-        pub extern "C" fn tare_plugin_v1(_host: *const tare::Host, _error: *mut tare::ErrorBuffer) -> *const tare::Plugin {
+        pub extern "C" fn tare_plugin_v1(_host: *const std::os::raw::c_void, _error: *mut std::os::raw::c_void) -> *const tare::PluginFile {
             &TARE_PLUGIN
         }
     };
 }
 
 pub const ABI_MAJOR: u32 = 1;
-pub const ABI_MINOR: u32 = 3;
+pub const ABI_MINOR: u32 = 0;
 
 pub type Status = i32;
 pub const OK: Status = 0;
@@ -75,96 +83,139 @@ pub const E_COMM: Status = 70;
 pub const E_DEVICE: Status = 71;
 pub const E_PLUGIN: Status = 80;
 
-pub const BOOL: i32 = 1;
-pub const INT: i32 = 2;
-pub const FLOAT: i32 = 3;
-pub const STRING: i32 = 4;
-pub const CHOICE: i32 = 5;
-pub const PATH: i32 = 6;
+pub const PARAM_BOOL: i32 = 1;
+pub const PARAM_INT: i32 = 2;
+pub const PARAM_FLOAT: i32 = 3;
+pub const PARAM_STRING: i32 = 4;
+pub const PARAM_CHOICE: i32 = 5;
+pub const PARAM_PATH: i32 = 6;
 
-pub const REQUIRED: u32 = 1;
-pub const ABOVE_MIN: u32 = 2;
-pub const BELOW_MAX: u32 = 4;
-pub const LOG_SCALE: u32 = 8;
-pub const SWEEPABLE: u32 = 16;
-pub const LOCKED_ON_RESUME: u32 = 32;
+pub const PARAM_REQUIRED: u32 = 1;
+pub const PARAM_MIN: u32 = 2;
+pub const PARAM_MAX: u32 = 4;
+pub const PARAM_ABOVE_MIN: u32 = 8;
+pub const PARAM_BELOW_MAX: u32 = 16;
+pub const PARAM_LOG_SCALE: u32 = 32;
+pub const PARAM_SWEEPABLE: u32 = 64;
+pub const PARAM_LOCKED_ON_RESUME: u32 = 128;
+pub const PARAM_SECRET: u32 = 256;
+pub const PARAM_DEPRECATED: u32 = 512;
+pub const PARAM_EXPERT: u32 = 1024;
+pub const PARAM_RUN_FILE: u32 = 2048;
 
-pub const NEED_ENTROPY: u32 = 1;
-pub const NEED_LOGPROB: u32 = 2;
-pub const NEED_REF_LOGPROB: u32 = 4;
-pub const NEED_COMPONENTS: u32 = 8;
-pub const NEED_CLUSTER: u32 = 16;
-pub const GIVES_TOKENS: u32 = 32;
-pub const WANTS_LOGPROB: u32 = 64;
-/// Since minor 2: a plugin that needs one of these sets since = 2.
-pub const NEED_FINISH: u32 = 128;
-pub const NEED_ROW: u32 = 256;
-pub const NEED_COMPLETION: u32 = 512;
-pub const NEED_TOKEN_ID: u32 = 1024;
-pub const NEED_VERDICTS: u32 = 2048;
-pub const NEED_OFF_POLICY: u32 = 4096;
-pub const NEED_POLICY_VERSION: u32 = 8192;
-pub const NEED_SEGMENTS: u32 = 16384;
+pub const AXIS_ONE: i32 = 0;
+pub const AXIS_ROW: i32 = 1;
+pub const AXIS_GROUP: i32 = 2;
+pub const AXIS_ROLLOUT: i32 = 3;
+pub const AXIS_TURN: i32 = 4;
+pub const AXIS_TOKEN: i32 = 5;
 
-pub const FINISH_STOP: u8 = 0;
-pub const FINISH_LENGTH: u8 = 1;
+pub const U8: i32 = 1;
+pub const I32: i32 = 2;
+pub const I64: i32 = 3;
+pub const U64: i32 = 4;
+pub const F32: i32 = 5;
+pub const F64: i32 = 6;
+pub const TEXT: i32 = 7;
 
-pub const OBJECTIVE_PASS: u32 = 1;
-pub const OBJECTIVE_REFERENCE: u32 = 2;
-pub const OBJECTIVE_SAMPLER: u32 = 4;
-pub const OBJECTIVE_KL: u32 = 8;
-pub const OBJECTIVE_TRACES: u32 = 16;
-pub const OBJECTIVE_OWN_CLIP: u32 = 1; // tare_objective.flags
-pub const OBJECTIVE_OWN_DUAL_CLIP: u32 = 2;
-
-pub const CURRICULUM_WEIGHTS: u32 = 1;
-pub const ROLLOUT_KEPT: u8 = 0;
-pub const ROLLOUT_LEFT_OUT: u8 = 1;
-pub const ROLLOUT_COUNTED: u8 = 2;
+pub const WANT_OPTIONAL: u32 = 1;
 
 pub const LOG_DEBUG: i32 = 0;
 pub const LOG_INFO: i32 = 1;
 pub const LOG_WARN: i32 = 2;
 pub const LOG_ERROR: i32 = 3;
 
-pub const ESTIMATOR: i32 = 1;
-pub const VERIFIER: i32 = 2;
-pub const ENCODER: i32 = 3;
-pub const CODEBOOK: i32 = 4;
-pub const OBJECTIVE: i32 = 5;
-pub const CURRICULUM: i32 = 6;
+pub const METRIC_LAST: i32 = 0;
+pub const METRIC_SUM: i32 = 1;
+pub const METRIC_MEAN: i32 = 2;
+pub const METRIC_MIN: i32 = 3;
+pub const METRIC_MAX: i32 = 4;
 
-pub const SINGLE_THREAD: u32 = 0;
-pub const INSTANCE_PER_THREAD: u32 = 1;
-pub const REENTRANT: u32 = 2;
+pub const KIND_ESTIMATOR: i32 = 1;
+pub const KIND_VERIFIER: i32 = 2;
+pub const KIND_ENCODER: i32 = 3;
+pub const KIND_CODEBOOK: i32 = 4;
+pub const KIND_OBJECTIVE: i32 = 5;
+pub const KIND_CURRICULUM: i32 = 6;
+pub const KIND_ENVIRONMENT: i32 = 7;
 
-pub const CORRECT: i32 = 1;
-pub const WRONG: i32 = 2;
-pub const NO_ANSWER: i32 = 3;
-pub const UNPARSABLE: i32 = 4;
-pub const TIMED_OUT: i32 = 5;
+pub const CALLS_SERIAL: u32 = 0;
+pub const CALLS_INSTANCE_PER_THREAD: u32 = 1;
+pub const CALLS_CONCURRENT: u32 = 2;
+
+pub const FINISH_NONE: u8 = 0;
+pub const FINISH_STOP: u8 = 1;
+pub const FINISH_LENGTH: u8 = 2;
+pub const FINISH_ENDED: u8 = 3;
+
+pub const VERDICT_NONE: i32 = 0;
+pub const VERDICT_CORRECT: i32 = 1;
+pub const VERDICT_WRONG: i32 = 2;
+pub const VERDICT_NO_ANSWER: i32 = 3;
+pub const VERDICT_UNPARSABLE: i32 = 4;
+pub const VERDICT_TIMED_OUT: i32 = 5;
 /// Set by the host, never by a plugin.
-pub const CRASHED: i32 = 6;
-pub const PARTIAL: i32 = 7;
-pub const JUDGES_TOGETHER: u32 = 1; // tare_verifier.flags
-pub const GIVES_SEGMENTS: u32 = 2;
-/// Bits that Verifier::uses returns. Since minor 3.
+pub const VERDICT_CRASHED: i32 = 6;
+pub const VERDICT_PARTIAL: i32 = 7;
+
+pub const FATE_KEPT: u8 = 0;
+pub const FATE_LEFT_OUT: u8 = 1;
+pub const FATE_COUNTED: u8 = 2;
+
+// Values of Plugin::FLAGS.
+pub const ESTIMATOR_GIVES_TOKENS: u32 = 1;
+pub const VERIFIER_TOGETHER: u32 = 1;
+pub const VERIFIER_GIVES_SEGMENTS: u32 = 2;
+pub const VERIFIER_REPEATS: u32 = 4;
+pub const OBJECTIVE_OWN_CLIP: u32 = 1;
+pub const OBJECTIVE_OWN_DUAL_CLIP: u32 = 2;
+pub const OBJECTIVE_LOOKS_AHEAD: u32 = 4;
+pub const OBJECTIVE_TREATS_OFF_POLICY: u32 = 8;
+pub const OBJECTIVE_GIVES_DKL: u32 = 16;
+pub const CURRICULUM_READS_WEIGHTS: u32 = 1;
+pub const ENVIRONMENT_TOGETHER: u32 = 1;
+pub const ENVIRONMENT_REPEATS: u32 = 4;
+
+/// Bits that Verifier::uses and Environment::uses return.
 pub const USES_ANSWER: u32 = 1;
-pub const MAY_USE_ANSWER: u32 = 2;
-pub const REFUSES_ROWS: u32 = 4;
+pub const USES_MAYBE_ANSWER: u32 = 2;
+pub const USES_ROW: u32 = 4;
+
 pub const TICKET_OPEN: u8 = 0;
-pub const TICKET_JUDGED: u8 = 1;
-pub const TICKET_FAILED: u8 = 2;
+pub const TICKET_DONE: u8 = 1;
+
+pub const ROLE_SYSTEM: i32 = 1;
+pub const ROLE_USER: i32 = 2;
+pub const ROLE_TOOL: i32 = 3;
+
+pub const EPISODE_RUNNING: i32 = 0;
+pub const EPISODE_DONE: i32 = 1;
+pub const EPISODE_TRUNCATED: i32 = 2;
+
+pub const LIMIT_DESCRIPTORS: usize = 64;
+pub const LIMIT_PARAMS: usize = 256;
+pub const LIMIT_WANTS: usize = 64;
+pub const LIMIT_NAME: usize = 63;
+pub const LIMIT_VERIFIERS: usize = 16;
+pub const LIMIT_SEGMENTS: usize = 256;
+pub const LIMIT_EXTRACTED: usize = 512;
+pub const LIMIT_NOTE: usize = 512;
 
 // ---------------------------------------------------------------- structs of the C headers
 
+type Void = c_void;
+type Me = *const Void;
+type MeMut = *mut Void;
+type Fail = *mut ErrorBuffer;
+
 #[repr(C)]
 pub struct ErrorBuffer {
-    pub struct_size: u32,
-    pub code: Status,
-    pub message: [u8; 504],
+    struct_size: u32,
+    code: Status,
+    message: [u8; 504],
 }
 
+/// A view of bytes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Text {
@@ -173,48 +224,76 @@ pub struct Text {
 }
 
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub struct Param {
-    pub key: *const c_char,
-    pub fallback: *const c_char,
-    pub doc: *const c_char,
-    pub unit: *const c_char,
-    pub choices: *const *const c_char,
-    pub min: f64,
-    pub max: f64,
-    pub kind: i32,
-    pub flags: u32,
+    key: *const c_char,
+    fallback: *const c_char,
+    doc: *const c_char,
+    unit: *const c_char,
+    choices: *const *const c_char,
+    min: f64,
+    max: f64,
+    kind: i32,
+    flags: u32,
+    group: *const c_char,
+    choice_docs: *const *const c_char,
+    old_keys: *const *const c_char,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub union Value {
+union Value {
     i: i64,
     f: f64,
     s: *const c_char,
 }
 
 #[repr(C)]
-pub struct Stream {
-    struct_size: u32,
+#[derive(Clone, Copy)]
+pub struct Want {
+    name: *const c_char,
+    axis: i32,
+    kind: i32,
     flags: u32,
-    ctx: *mut c_void,
-    write: Option<unsafe extern "C" fn(*mut c_void, *const c_void, i64) -> Status>,
-    read: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, i64) -> Status>,
-    version: *const c_char,
+    width: u32,
 }
 
 #[repr(C)]
-pub struct Host {
+struct RawColumn {
+    data: *const Void,
+    n: i64,
+    width: i64,
+}
+
+#[repr(C)]
+pub struct Stream {
+    struct_size: u32,
+    flags: u32,
+    ctx: *mut Void,
+    write: Option<unsafe extern "C" fn(*mut Void, *const Void, i64) -> Status>,
+    read: Option<unsafe extern "C" fn(*mut Void, *mut Void, i64) -> Status>,
+    /// When reading: all bytes that there are.
+    pub size: i64,
+    /// In load: the writer's Plugin::STATE_VERSION.
+    pub state_version: u32,
+    reserved: u32,
+}
+
+#[repr(C)]
+struct RawHost {
     struct_size: u32,
     abi_minor: u32,
-    ctx: *mut c_void,
-    log: Option<unsafe extern "C" fn(*mut c_void, i32, *const c_char)>,
-    alloc: Option<unsafe extern "C" fn(*mut c_void, i64, i64) -> *mut c_void>,
-    release: Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>,
-    random: Option<unsafe extern "C" fn(*mut c_void, u64, u64, *mut u32, i64) -> Status>,
-    metric: Option<unsafe extern "C" fn(*mut c_void, *const c_char, f64)>,
-    cancelled: Option<unsafe extern "C" fn(*mut c_void) -> i32>,
-    extension: Option<unsafe extern "C" fn(*mut c_void, *const c_char) -> *const c_void>,
+    ctx: *mut Void,
+    name: *const c_char,
+    version: *const c_char,
+    log: unsafe extern "C" fn(*mut Void, i32, *const c_char),
+    alloc: unsafe extern "C" fn(*mut Void, i64, i64) -> *mut Void,
+    release: unsafe extern "C" fn(*mut Void, *mut Void),
+    random: unsafe extern "C" fn(*mut Void, u64, u64, *mut u32, i64) -> Status,
+    metric: unsafe extern "C" fn(*mut Void, *const c_char, f64, i32),
+    cancelled: unsafe extern "C" fn(*mut Void) -> i32,
+    now_ns: unsafe extern "C" fn(*mut Void) -> i64,
+    extension: unsafe extern "C" fn(*mut Void, *const c_char) -> *const Void,
 }
 
 /// Extension "tare.embed/1".
@@ -222,121 +301,139 @@ pub struct Host {
 pub struct EmbedExtension {
     struct_size: u32,
     flags: u32,
-    ctx: *mut c_void,
-    dim: Option<unsafe extern "C" fn(*mut c_void) -> i64>,
-    identity: Option<unsafe extern "C" fn(*mut c_void, *mut c_char, i64) -> Status>,
-    embed: Option<unsafe extern "C" fn(*mut c_void, *const Text, i64, *mut f32, *mut ErrorBuffer) -> Status>,
-}
-
-/// Extension "tare.logprob/1".
-#[repr(C)]
-pub struct LogprobExtension {
-    struct_size: u32,
-    flags: u32,
-    ctx: *mut c_void,
-    logprob: Option<unsafe extern "C" fn(*mut c_void, i64, *mut f32, *mut ErrorBuffer) -> Status>,
+    ctx: *mut Void,
+    dim: unsafe extern "C" fn(*mut Void) -> i64,
+    identity: unsafe extern "C" fn(*mut Void, *const Stream, Fail) -> Status,
+    embed: unsafe extern "C" fn(*mut Void, *const Text, i64, *mut f32, Fail) -> Status,
 }
 
 #[repr(C)]
-pub struct Batch {
+struct RawSetup {
     struct_size: u32,
     flags: u32,
-    pub step: i64,
+    host: *const RawHost,
+    values: *const Value,
+    instance: *const c_char,
+    n_clusters: i64,
+    loss: *const Loss,
+    dataset: *const RawDataset,
+}
+
+#[repr(C)]
+struct RawSizes {
+    struct_size: u32,
+    flags: u32,
+    prepare: i64,
+    collect: i64,
+    record: i64,
+    dim: i64,
+    clusters: i64,
+}
+
+#[repr(C)]
+struct RawUpdate {
+    struct_size: u32,
+    flags: u32,
+    step: i64,
+    updates: i64,
+    skipped: i64,
+    collected: *const f64,
+    n_groups: i64,
+    prompt_uid: *const u64,
+    record: *const f64,
+}
+
+#[repr(C)]
+struct Head {
+    struct_size: u32,
+    flags: u32,
+    create: unsafe extern "C" fn(*const RawSetup, *mut MeMut, Fail) -> Status,
+    destroy: unsafe extern "C" fn(MeMut),
+    save: Option<unsafe extern "C" fn(Me, *const Stream, Fail) -> Status>,
+    load: Option<unsafe extern "C" fn(MeMut, *const Stream, Fail) -> Status>,
+    describe: Option<unsafe extern "C" fn(Me, *const Stream, Fail) -> Status>,
+    identity: Option<unsafe extern "C" fn(Me, *const Stream, Fail) -> Status>,
+    select: Option<unsafe extern "C" fn(*const Value, *mut u8, Fail) -> Status>,
+}
+
+type SizesFn = unsafe extern "C" fn(Me, *mut RawSizes, Fail) -> Status;
+type GroupFn = unsafe extern "C" fn(Me, *const RawBatch, i64, *mut f64, Fail) -> Status;
+type UpdateFn = unsafe extern "C" fn(MeMut, *const RawUpdate, Fail) -> Status;
+type StreamFn = unsafe extern "C" fn(Me, *const Stream, Fail) -> Status;
+type UsesFn = unsafe extern "C" fn(*const Value) -> u32;
+
+#[repr(C)]
+struct RawBatch {
+    struct_size: u32,
+    flags: u32,
+    step: i64,
     n_groups: i64,
     n_rollouts: i64,
+    n_turns: i64,
     n_tokens: i64,
-    n_components: i64,
-    pub n_clusters: i64,
+    n_before: i64,
     group_begin: *const i64,
-    prompt_uid: *const u64,
-    cluster: *const i32,
-    reward: *const f64,
-    component: *const f64,
-    verdict: *const i32,
+    turn_begin: *const i64,
     token_begin: *const i64,
-    token_entropy: *const f32,
-    token_logprob: *const f32,
-    token_ref_logprob: *const f32,
-    finish: *const u8,
-    row: *const Text,
-    completion: *const Text,
-    token_id: *const i32,
-    component_verdict: *const i32,
-    off_policy: *const u8,
-    policy_version: *const i64,
-    segment: *const i32,
-    segment_reward: *const f64,
-    n_columns: i64,
-    column_name: *const *const c_char,
-    column: *const f64,
+    act_begin: *const i64,
+    act_end: *const i64,
+    sampled: *const u8,
+    length: *const i64,
+    prompt_uid: *const u64,
+    reward: *const f64,
+    column: *const RawColumn,
 }
 
 #[repr(C)]
-pub struct AdvantageBuffers {
+struct RawAdvantages {
     struct_size: u32,
     flags: u32,
     advantage: *mut f64,
     rollout_weight: *mut f64,
+    token_advantage: *mut f32,
     baseline: *mut f64,
     scale: *mut f64,
     confidence: *mut f64,
-    token_advantage: *mut f32,
-    refill_groups: i64,
-}
-
-type Create = unsafe extern "C" fn(*const Host, *const Value, *mut *mut c_void, *mut ErrorBuffer) -> Status;
-type Save = unsafe extern "C" fn(*const c_void, *const Stream, *mut ErrorBuffer) -> Status;
-type Load = unsafe extern "C" fn(*mut c_void, *const Stream, *mut ErrorBuffer) -> Status;
-type Number = unsafe extern "C" fn(*const c_void) -> i64;
-type Group = unsafe extern "C" fn(*const c_void, *const Batch, i64, *mut f64, *mut ErrorBuffer) -> Status;
-
-#[repr(C)]
-pub struct EstimatorTable {
-    struct_size: u32,
-    flags: u32,
-    create: unsafe extern "C" fn(*const Host, *const Value, i64, *mut *mut c_void, *mut ErrorBuffer) -> Status,
-    destroy: unsafe extern "C" fn(*mut c_void),
-    save: Option<Save>,
-    load: Option<Load>,
-    prepare_size: Option<Number>,
-    collect_size: Option<Number>,
-    prepare: Option<Group>,
-    compute: unsafe extern "C" fn(*const c_void, *const Batch, *const f64, *mut AdvantageBuffers, *mut ErrorBuffer) -> Status,
-    collect: Option<Group>,
-    apply: Option<unsafe extern "C" fn(*mut c_void, i64, *const f64, *mut ErrorBuffer) -> Status>,
-    describe: Option<Save>,
-    record_size: Option<Number>,
-    record: Option<Group>,
-    apply_records: Option<unsafe extern "C" fn(*mut c_void, i64, *const f64, *const u64, *const f64, i64, *mut ErrorBuffer) -> Status>,
-    columns: Option<unsafe extern "C" fn(*const c_void) -> *const *const c_char>,
+    extra_groups: i64,
 }
 
 #[repr(C)]
-pub struct AnswerView {
+struct EstimatorTable {
+    head: Head,
+    sizes: Option<SizesFn>,
+    prepare: Option<GroupFn>,
+    compute: unsafe extern "C" fn(Me, *const RawBatch, *const f64, *mut RawAdvantages, Fail) -> Status,
+    collect: Option<GroupFn>,
+    record: Option<GroupFn>,
+    apply: Option<UpdateFn>,
+}
+
+#[repr(C)]
+struct RawCompletion {
     struct_size: u32,
     flags: u32,
     prompt: Text,
-    completion: Text,
+    text: Text,
     answer: Text,
     row: Text,
-    deadline_ns: i64,
+    messages: Text,
     prompt_uid: u64,
     group: i64,
-    sample: i64,
+    index: i64,
+    n_turns: i64,
     n_tokens: i64,
+    deadline_ns: i64,
     finish: i32,
     off_policy: i32,
 }
 
 #[repr(C)]
-pub struct VerdictBuffer {
+struct RawVerdict {
     struct_size: u32,
     code: i32,
     reward: f64,
-    extracted: *mut u8,
-    capacity: i64,
-    size: i64,
-    reason: *const c_char,
+    extracted: *const Stream,
+    note: *const Stream,
     segment: *mut Segment,
     segment_capacity: i64,
     n_segments: i64,
@@ -352,62 +449,61 @@ pub struct Segment {
 }
 
 #[repr(C)]
-pub struct Waiting {
+struct RawWaiting {
     struct_size: u32,
     flags: u32,
     n: i64,
     ticket: *const i64,
-    verdict: *const *mut VerdictBuffer,
-    done: *mut u8,
+    state: *mut u8,
     wait_ns: i64,
 }
 
 #[repr(C)]
-pub struct VerifierTable {
-    struct_size: u32,
-    flags: u32,
-    create: Create,
-    destroy: unsafe extern "C" fn(*mut c_void),
-    verify: unsafe extern "C" fn(*mut c_void, *const *const AnswerView, *const *mut VerdictBuffer, i64, *mut ErrorBuffer) -> Status,
-    explain: Option<unsafe extern "C" fn(*mut c_void, *const AnswerView, *const Stream, *mut ErrorBuffer) -> Status>,
-    submit: Option<unsafe extern "C" fn(*mut c_void, *const AnswerView, i64, *mut ErrorBuffer) -> Status>,
-    poll: Option<unsafe extern "C" fn(*mut c_void, *const Waiting, *mut ErrorBuffer) -> Status>,
-    cancel: Option<unsafe extern "C" fn(*mut c_void, i64)>,
-    uses: Option<unsafe extern "C" fn(*const Value) -> u32>,
-}
-
-type Fit = unsafe extern "C" fn(*mut c_void, *const Text, i64, *mut ErrorBuffer) -> Status;
-type Identity = unsafe extern "C" fn(*const c_void, *mut c_char, i64, *mut ErrorBuffer) -> Status;
-
-#[repr(C)]
-pub struct EncoderTable {
-    struct_size: u32,
-    flags: u32,
-    create: Create,
-    destroy: unsafe extern "C" fn(*mut c_void),
-    dim: Number,
-    encode: unsafe extern "C" fn(*mut c_void, *const Text, i64, *mut f32, *mut ErrorBuffer) -> Status,
-    fit: Option<Fit>,
-    save: Option<Save>,
-    load: Option<Load>,
-    identity: Option<Identity>,
+struct VerifierTable {
+    head: Head,
+    uses: Option<UsesFn>,
+    verify: unsafe extern "C" fn(MeMut, *const *const RawCompletion, *const *mut RawVerdict, i64, Fail) -> Status,
+    explain: Option<unsafe extern "C" fn(MeMut, *const RawCompletion, *const Stream, Fail) -> Status>,
+    submit: Option<unsafe extern "C" fn(MeMut, *const RawCompletion, i64, Fail) -> Status>,
+    poll: Option<unsafe extern "C" fn(MeMut, *const RawWaiting, Fail) -> Status>,
+    take: Option<unsafe extern "C" fn(MeMut, i64, *mut RawVerdict, Fail) -> Status>,
+    cancel: Option<unsafe extern "C" fn(MeMut, i64)>,
 }
 
 #[repr(C)]
-pub struct CodebookTable {
+struct EncoderTable {
+    head: Head,
+    sizes: SizesFn,
+    encode: unsafe extern "C" fn(MeMut, *const Text, i64, *mut f32, Fail) -> Status,
+    fit: Option<unsafe extern "C" fn(MeMut, *const Text, i64, Fail) -> Status>,
+}
+
+#[repr(C)]
+struct RawPrompts {
     struct_size: u32,
     flags: u32,
-    create: Create,
-    destroy: unsafe extern "C" fn(*mut c_void),
-    size: Number,
-    dim: Number,
-    assign: unsafe extern "C" fn(*const c_void, *const f32, *const Text, i64, *mut i32, *mut f32, *mut ErrorBuffer) -> Status,
-    fit: Option<Fit>,
-    save: Option<Save>,
-    load: Option<Load>,
-    encoder_identity: Option<Identity>,
-    encoder_state: Option<unsafe extern "C" fn(*const c_void) -> Text>,
-    cluster_name: Option<unsafe extern "C" fn(*const c_void, i64) -> Text>,
+    n: i64,
+    embedding: *const f32,
+    row: *const Text,
+}
+
+#[repr(C)]
+struct RawAssignment {
+    struct_size: u32,
+    flags: u32,
+    cluster: *mut i32,
+    distance: *mut f32,
+}
+
+#[repr(C)]
+struct CodebookTable {
+    head: Head,
+    sizes: SizesFn,
+    assign: unsafe extern "C" fn(Me, *const RawPrompts, *mut RawAssignment, Fail) -> Status,
+    fit: Option<unsafe extern "C" fn(MeMut, *const RawPrompts, Fail) -> Status>,
+    encoder_identity: Option<StreamFn>,
+    encoder_state: Option<StreamFn>,
+    cluster_name: Option<unsafe extern "C" fn(Me, i64, *const Stream, Fail) -> Status>,
 }
 
 /// The values of [loss].
@@ -425,30 +521,27 @@ pub struct Loss {
 }
 
 #[repr(C)]
-pub struct Tokens {
+struct RawTokens {
     struct_size: u32,
     flags: u32,
-    pub step: i64,
+    step: i64,
     n: i64,
     logprob: *const f32,
     detached: *const f32,
     old_logprob: *const f32,
-    sampler_logprob: *const f32,
-    ref_logprob: *const f32,
-    kl: *const f32,
     entropy: *const f32,
     advantage: *const f64,
     weight: *const f64,
-    off_policy: *const u8,
-    prepared: *const f64,
-    n_sequences: i64,
+    annotated: *const f64,
+    n_rollouts: i64,
     n_groups: i64,
-    sequence_begin: *const i64,
+    token_begin: *const i64,
     group_begin: *const i64,
+    column: *const RawColumn,
 }
 
 #[repr(C)]
-pub struct TokenLossBuffers {
+struct RawTokenLoss {
     struct_size: u32,
     flags: u32,
     value: *mut f64,
@@ -459,80 +552,147 @@ pub struct TokenLossBuffers {
 }
 
 #[repr(C)]
-pub struct ObjectiveTable {
-    struct_size: u32,
-    flags: u32,
-    create: unsafe extern "C" fn(*const Host, *const Value, *const Loss, *mut *mut c_void, *mut ErrorBuffer) -> Status,
-    destroy: unsafe extern "C" fn(*mut c_void),
-    save: Option<Save>,
-    load: Option<Load>,
-    prepare_size: Option<Number>,
-    collect_size: Option<Number>,
-    prepare: Option<unsafe extern "C" fn(*const c_void, *const Tokens, *mut f64, *mut ErrorBuffer) -> Status>,
-    compute: unsafe extern "C" fn(*const c_void, *const Tokens, *mut TokenLossBuffers, *mut ErrorBuffer) -> Status,
-    collect: Option<unsafe extern "C" fn(*const c_void, *const Tokens, *const TokenLossBuffers, *mut f64, *mut ErrorBuffer) -> Status>,
-    apply: Option<unsafe extern "C" fn(*mut c_void, i64, *const f64, *mut ErrorBuffer) -> Status>,
+struct ObjectiveTable {
+    head: Head,
+    sizes: Option<SizesFn>,
+    annotate: Option<unsafe extern "C" fn(Me, *const RawTokens, *mut f64, Fail) -> Status>,
+    compute: unsafe extern "C" fn(Me, *const RawTokens, *mut RawTokenLoss, Fail) -> Status,
+    collect: Option<unsafe extern "C" fn(Me, *const RawTokens, *const RawTokenLoss, *mut f64, Fail) -> Status>,
+    apply: Option<UpdateFn>,
 }
 
-/// The training rows. They live as long as the instance.
 #[repr(C)]
-pub struct Rows {
+struct RawDataset {
     struct_size: u32,
     flags: u32,
-    n: i64,
+    n_rows: i64,
     n_sources: i64,
-    pub prompts: i64,
-    pub group_size: i64,
+    prompts_per_step: i64,
+    group_size: i64,
     prompt_uid: *const u64,
     source: *const i32,
-    weight: *const f64,
-    level: *const f64,
+    source_weight: *const f64,
+    column: *const RawColumn,
 }
 
-/// The input of next.
 #[repr(C)]
-pub struct Draw {
+struct RawDraw {
     struct_size: u32,
     flags: u32,
-    pub step: i64,
+    step: i64,
     n: i64,
-    pub cursor: i64,
+    cursor: i64,
     ordered: *const i64,
     drawn: *const i64,
     n_drawn: i64,
 }
 
-/// Sampled groups with their verdicts.
 #[repr(C)]
-pub struct Groups {
+struct RawChoice {
     struct_size: u32,
     flags: u32,
-    pub step: i64,
-    n_groups: i64,
-    n_rollouts: i64,
-    row: *const i64,
-    group_begin: *const i64,
-    reward: *const f64,
-    verdict: *const i32,
-    length: *const i64,
-    finish: *const u8,
-    fate: *const u8,
-    /// In keep: number of groups sampled earlier in this step.
-    pub n_before: i64,
+    row: *mut i64,
+    n_rollouts: *mut i64,
 }
 
 #[repr(C)]
-pub struct CurriculumTable {
+struct RawKept {
     struct_size: u32,
     flags: u32,
-    create: unsafe extern "C" fn(*const Host, *const Value, *const Rows, *mut *mut c_void, *mut ErrorBuffer) -> Status,
-    destroy: unsafe extern "C" fn(*mut c_void),
-    save: Option<Save>,
-    load: Option<Load>,
-    next: Option<unsafe extern "C" fn(*const c_void, *const Draw, *mut i64, *mut i64, *mut ErrorBuffer) -> Status>,
-    keep: Option<unsafe extern "C" fn(*const c_void, *const Groups, *mut u8, *mut i64, *mut ErrorBuffer) -> Status>,
-    apply: Option<unsafe extern "C" fn(*mut c_void, *const Groups, *mut ErrorBuffer) -> Status>,
-    describe: Option<Save>,
+    fate: *mut u8,
+    extra_groups: i64,
+}
+
+#[repr(C)]
+struct CurriculumTable {
+    head: Head,
+    next: Option<unsafe extern "C" fn(Me, *const RawDraw, *mut RawChoice, Fail) -> Status>,
+    keep: Option<unsafe extern "C" fn(Me, *const RawBatch, *mut RawKept, Fail) -> Status>,
+    apply: Option<unsafe extern "C" fn(MeMut, *const RawBatch, Fail) -> Status>,
+}
+
+#[repr(C)]
+struct RawMessage {
+    struct_size: u32,
+    role: i32,
+    call_id: Text,
+    name: Text,
+    text: Text,
+    parts: Text,
+}
+
+/// A tool call that the policy made; arguments: a JSON object.
+#[repr(C)]
+pub struct Call {
+    struct_size: u32,
+    flags: u32,
+    pub id: Text,
+    pub name: Text,
+    pub arguments: Text,
+}
+
+#[repr(C)]
+struct RawEpisode {
+    struct_size: u32,
+    flags: u32,
+    row: Text,
+    messages: Text,
+    prompt_uid: u64,
+    group: i64,
+    index: i64,
+    seed: [u64; 2],
+    noise: [u64; 2],
+    max_turns: i64,
+    max_tokens: i64,
+    deadline_ns: i64,
+}
+
+#[repr(C)]
+struct RawAct {
+    struct_size: u32,
+    flags: u32,
+    turn: i64,
+    text: Text,
+    call: *const *const Call,
+    n_calls: i64,
+    n_unparsed: i64,
+    token: *const i32,
+    n_tokens: i64,
+    deadline_ns: i64,
+    finish: i32,
+    reserved: i32,
+}
+
+/// The answer of reset and step; on entry EPISODE_RUNNING, reward 0, no verdict.
+#[repr(C)]
+pub struct Observation {
+    struct_size: u32,
+    /// EPISODE_...
+    pub end: i32,
+    /// Of this turn, finite.
+    pub reward: f64,
+    /// VERDICT_... of the episode, when it ends.
+    pub verdict: i32,
+    flags: u32,
+    ctx: *mut Void,
+    say: unsafe extern "C" fn(*mut Void, *const RawMessage) -> Status,
+    state_key: *const Stream,
+    tools: *const Stream,
+    stop: *const Stream,
+    note: *const Stream,
+}
+
+#[repr(C)]
+struct EnvironmentTable {
+    head: Head,
+    uses: Option<UsesFn>,
+    card: Option<unsafe extern "C" fn(*const Value, *const Stream, Fail) -> Status>,
+    open: unsafe extern "C" fn(MeMut, *mut MeMut, Fail) -> Status,
+    close: unsafe extern "C" fn(MeMut, MeMut),
+    reset: unsafe extern "C" fn(MeMut, MeMut, *const RawEpisode, *mut Observation, Fail) -> Status,
+    step: unsafe extern "C" fn(MeMut, *const MeMut, *const *const RawAct, *const *mut Observation, i64, Fail) -> Status,
+    save_session: Option<unsafe extern "C" fn(MeMut, Me, *const Stream, Fail) -> Status>,
+    load_session: Option<unsafe extern "C" fn(MeMut, MeMut, *const Stream, Fail) -> Status>,
 }
 
 #[repr(C)]
@@ -543,48 +703,65 @@ pub struct Descriptor {
     version: *const c_char,
     summary: *const c_char,
     license: *const c_char,
-    source: *const c_char,
+    about: *const *const c_char,
     params: *const Param,
+    wants: *const Want,
     n_params: u32,
     param_size: u32,
-    needs: u32,
-    threading: u32,
-    functions: *const c_void,
+    n_wants: u32,
+    want_size: u32,
+    calls: u32,
+    flags: u32,
+    minor_needed: u32,
+    state_version: u32,
+    state_oldest: u32,
+    reserved: u32,
+    functions: *const Void,
+    extension: Option<unsafe extern "C" fn(*const c_char) -> *const Void>,
 }
 
+/// The tare_plugin of a file.
 #[repr(C)]
-pub struct Plugin {
-    pub struct_size: u32,
-    pub abi_minor_built: u32,
-    pub abi_minor_needed: u32,
-    pub n_descriptors: u32,
-    pub descriptors: *const *const Descriptor,
+pub struct PluginFile {
+    struct_size: u32,
+    flags: u32,
+    minor_built: u32,
+    n_descriptors: u32,
+    descriptors: *const *const Descriptor,
+    build: *const c_char,
 }
+
+/// Texts with null at the end, made by list!.
+pub struct List(pub &'static [*const c_char]);
 
 /// For statics that hold pointers to other statics.
 pub struct Shared<T>(pub T);
 unsafe impl<T> Sync for Shared<T> {}
-unsafe impl Sync for Plugin {}
+unsafe impl Sync for PluginFile {}
 unsafe impl Sync for Descriptor {}
-unsafe impl Sync for Param {}
-// The host's functions may be called from any thread (base.h), so an instance may keep them.
-unsafe impl Sync for Host {}
+// The host's functions may be called from any thread (base.h), so an instance may keep them; the
+// data set does not change while an instance lives.
+unsafe impl Sync for RawHost {}
 unsafe impl Sync for EmbedExtension {}
-unsafe impl Sync for LogprobExtension {}
+unsafe impl Sync for RawDataset {}
 
 // Checks the layout of the headers: an error in the structs above does not compile.
 const _: () = {
-    assert!(std::mem::size_of::<ErrorBuffer>() == 512 && std::mem::size_of::<Text>() == 16 && std::mem::size_of::<Param>() == 64);
-    assert!(std::mem::size_of::<Value>() == 8 && std::mem::size_of::<Stream>() == 40 && std::mem::size_of::<Host>() == 72);
-    assert!(std::mem::size_of::<Batch>() == 232 && std::mem::size_of::<AdvantageBuffers>() == 64);
-    assert!(std::mem::size_of::<EstimatorTable>() == 128 && std::mem::size_of::<VerifierTable>() == 72);
-    assert!(std::mem::size_of::<AnswerView>() == 120 && std::mem::size_of::<VerdictBuffer>() == 72);
-    assert!(std::mem::size_of::<EncoderTable>() == 72 && std::mem::size_of::<CodebookTable>() == 96);
-    assert!(std::mem::size_of::<Loss>() == 56 && std::mem::size_of::<Tokens>() == 144);
-    assert!(std::mem::size_of::<TokenLossBuffers>() == 48 && std::mem::size_of::<ObjectiveTable>() == 88);
-    assert!(std::mem::size_of::<Rows>() == 72 && std::mem::size_of::<Draw>() == 56 && std::mem::size_of::<Groups>() == 96);
-    assert!(std::mem::size_of::<CurriculumTable>() == 72);
-    assert!(std::mem::size_of::<Descriptor>() == 80 && std::mem::size_of::<Plugin>() == 24);
+    assert!(size_of::<ErrorBuffer>() == 512 && size_of::<Text>() == 16 && size_of::<Param>() == 88);
+    assert!(size_of::<Value>() == 8 && size_of::<Want>() == 24 && size_of::<RawColumn>() == 24);
+    assert!(size_of::<Stream>() == 48 && size_of::<RawHost>() == 96 && size_of::<EmbedExtension>() == 40);
+    assert!(size_of::<RawSetup>() == 56 && size_of::<RawSizes>() == 48 && size_of::<RawUpdate>() == 64);
+    assert!(size_of::<Head>() == 64 && size_of::<RawBatch>() == 136 && size_of::<RawAdvantages>() == 64);
+    assert!(size_of::<EstimatorTable>() == 112 && size_of::<VerifierTable>() == 120);
+    assert!(size_of::<RawCompletion>() == 144 && size_of::<RawVerdict>() == 56 && size_of::<Segment>() == 16);
+    assert!(size_of::<RawWaiting>() == 40 && size_of::<EncoderTable>() == 88 && size_of::<CodebookTable>() == 112);
+    assert!(size_of::<RawPrompts>() == 32 && size_of::<RawAssignment>() == 24 && size_of::<Loss>() == 56);
+    assert!(size_of::<RawTokens>() == 120 && size_of::<RawTokenLoss>() == 48 && size_of::<ObjectiveTable>() == 104);
+    assert!(size_of::<RawDataset>() == 72 && size_of::<RawDraw>() == 56 && size_of::<RawChoice>() == 24);
+    assert!(size_of::<RawKept>() == 24 && size_of::<CurriculumTable>() == 88);
+    assert!(size_of::<RawMessage>() == 72 && size_of::<Call>() == 56 && size_of::<RawEpisode>() == 120);
+    assert!(size_of::<RawAct>() == 88 && size_of::<Observation>() == 72 && size_of::<EnvironmentTable>() == 128);
+    assert!(size_of::<Descriptor>() == 120 && size_of::<PluginFile>() == 32);
 };
 
 // ---------------------------------------------------------------- errors
@@ -599,17 +776,32 @@ pub fn fail<T>(code: Status, message: impl Into<String>) -> Result<T> {
     Err(Error { code, message: message.into() })
 }
 
-unsafe fn report(out: *mut ErrorBuffer, e: Error) -> Status {
+fn check(status: Status, message: &str) -> Result<()> {
+    if status == OK { Ok(()) } else { fail(status, message) }
+}
+
+impl ErrorBuffer {
+    fn new() -> ErrorBuffer {
+        ErrorBuffer { struct_size: size_of::<ErrorBuffer>() as u32, code: OK, message: [0; 504] }
+    }
+    fn result(&self, status: Status) -> Result<()> {
+        let n = self.message.iter().position(|b| *b == 0).unwrap_or(0);
+        check(status, &String::from_utf8_lossy(&self.message[..n]))
+    }
+}
+
+unsafe fn report(out: Fail, e: Error) -> Status {
+    let code = if e.code == OK { E_GENERIC } else { e.code };
     if let Some(buffer) = out.as_mut() {
         let mut n = e.message.len().min(buffer.message.len() - 1);
         while !e.message.is_char_boundary(n) {
             n -= 1;
         }
-        buffer.code = e.code;
+        buffer.code = code;
         buffer.message[..n].copy_from_slice(&e.message.as_bytes()[..n]);
         buffer.message[n] = 0;
     }
-    e.code
+    code
 }
 
 /// A panic may not cross the boundary. Its message becomes part of the error in the host's log and
@@ -617,25 +809,24 @@ unsafe fn report(out: *mut ErrorBuffer, e: Error) -> Status {
 fn quietly<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     static HOOK: std::sync::Once = std::sync::Once::new();
     HOOK.call_once(|| std::panic::set_hook(Box::new(|_| {})));
-    match catch_unwind(AssertUnwindSafe(f)) {
-        Ok(result) => result,
-        Err(panic) => {
-            let what = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
-            fail(E_PLUGIN, format!("panicked: {}", what.unwrap_or_default()))
-        }
-    }
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
+        let said = match panic.downcast::<String>() {
+            Ok(text) => *text,
+            Err(panic) => {
+                let said = panic.downcast_ref::<&str>().map(|s| s.to_string());
+                std::mem::forget(panic); // its destructor may panic as well, which would end the process
+                said.unwrap_or_default()
+            }
+        };
+        fail(E_PLUGIN, format!("panicked: {}", said))
+    })
 }
 
-unsafe fn guard(out: *mut ErrorBuffer, f: impl FnOnce() -> Result<()>) -> Status {
+unsafe fn guard(out: Fail, f: impl FnOnce() -> Result<()>) -> Status {
     match quietly(f) {
         Ok(()) => OK,
         Err(e) => report(out, e),
     }
-}
-
-/// Returns -1, which the host refuses, when f fails.
-fn number(f: impl FnOnce() -> i64) -> i64 {
-    quietly(|| Ok(f())).unwrap_or(-1)
 }
 
 // ---------------------------------------------------------------- views
@@ -648,366 +839,382 @@ unsafe fn slice_mut<'a, T>(data: *mut T, n: i64) -> &'a mut [T] {
     if n <= 0 || data.is_null() { &mut [] } else { std::slice::from_raw_parts_mut(data, n as usize) }
 }
 
+fn range(begin: &[i64], i: usize) -> Range<usize> {
+    begin[i] as usize..begin[i + 1] as usize
+}
+
+unsafe fn optional<'a>(stream: *const Stream) -> Option<&'a Stream> {
+    stream.as_ref()
+}
+
 impl Text {
     /// The bytes; not always valid UTF-8.
     pub fn bytes(&self) -> &[u8] {
         unsafe { slice(self.data, self.size) }
     }
+    fn of(bytes: &[u8]) -> Text {
+        Text { data: bytes.as_ptr(), size: bytes.len() as i64 }
+    }
 }
 
-/// The checked parameters in the order of the table.
-pub struct Values(*const Value);
+/// The checked parameters in the order of Plugin::PARAMS.
+pub struct Values {
+    data: *const Value,
+    params: &'static [Param],
+}
+
 impl Values {
+    fn of<T: Plugin>(data: *const Value) -> Values {
+        Values { data, params: T::PARAMS }
+    }
+    fn at(&self, i: usize, kinds: &[i32]) -> Value {
+        assert!(kinds.contains(&self.params[i].kind), "parameter {} has another type", i);
+        unsafe { *self.data.add(i) }
+    }
     /// Value of a bool or an int, or the index of a choice.
     pub fn int(&self, i: usize) -> i64 {
-        unsafe { (*self.0.add(i)).i }
+        unsafe { self.at(i, &[PARAM_BOOL, PARAM_INT, PARAM_CHOICE]).i }
     }
     pub fn float(&self, i: usize) -> f64 {
-        unsafe { (*self.0.add(i)).f }
+        unsafe { self.at(i, &[PARAM_FLOAT]).f }
     }
     pub fn text(&self, i: usize) -> String {
-        unsafe { CStr::from_ptr((*self.0.add(i)).s) }.to_string_lossy().into_owned()
+        unsafe { CStr::from_ptr(self.at(i, &[PARAM_STRING, PARAM_PATH]).s) }.to_string_lossy().into_owned()
     }
 }
 
+/// Services of the host. An instance may keep it and call it from any thread.
+#[derive(Clone, Copy)]
+pub struct Host(&'static RawHost);
+
+fn terminated(text: &str) -> Vec<u8> {
+    text.bytes().filter(|b| *b != 0).chain([0]).collect()
+}
+
 impl Host {
-    /// level: 0 debug, 1 info, 2 warning, 3 error.
+    /// level: LOG_...
     pub fn log(&self, level: i32, message: &str) {
-        let text: Vec<u8> = message.bytes().filter(|b| *b != 0).chain([0]).collect();
-        if let Some(log) = self.log {
-            unsafe { log(self.ctx, level, text.as_ptr() as *const c_char) }
-        }
+        unsafe { (self.0.log)(self.0.ctx, level, terminated(message).as_ptr() as *const c_char) }
     }
-}
-
-impl Host {
-    /// Records a value as KIND/name with the step's metrics.
-    pub fn metric(&self, name: &str, value: f64) {
-        let text: Vec<u8> = name.bytes().filter(|b| *b != 0).chain([0]).collect();
-        if let Some(metric) = self.metric {
-            unsafe { metric(self.ctx, text.as_ptr() as *const c_char, value) }
-        }
+    /// Records a value as KIND/name with the step's metrics. how: METRIC_...
+    pub fn metric(&self, name: &str, value: f64, how: i32) {
+        unsafe { (self.0.metric)(self.0.ctx, terminated(name).as_ptr() as *const c_char, value, how) }
     }
     /// Random words for (run seed, plugin, stream, counter): equal on every rank and thread.
     pub fn random(&self, stream: u64, counter: u64, out: &mut [u32]) -> Result<()> {
-        match self.random.map(|random| unsafe { random(self.ctx, stream, counter, out.as_mut_ptr(), out.len() as i64) }) {
-            Some(OK) => Ok(()),
-            _ => fail(E_UNSUPPORTED, "the host gives no random numbers"),
-        }
+        let status = unsafe { (self.0.random)(self.0.ctx, stream, counter, out.as_mut_ptr(), out.len() as i64) };
+        check(status, "the host gives no random numbers")
     }
     /// True when the run is stopping.
     pub fn cancelled(&self) -> bool {
-        self.cancelled.map_or(false, |cancelled| unsafe { cancelled(self.ctx) } != 0)
+        unsafe { (self.0.cancelled)(self.0.ctx) != 0 }
     }
-    /// "tare.embed/1": an EmbedExtension; "tare.logprob/1": a LogprobExtension; None: not offered.
-    /// It lives until the instance is dropped.
+    /// The clock of deadlines.
+    pub fn now_ns(&self) -> i64 {
+        unsafe { (self.0.now_ns)(self.0.ctx) }
+    }
+    /// Extension "tare.embed/1"; None: not offered. It lives until the instance is dropped.
     pub fn embed(&self) -> Option<&'static EmbedExtension> {
-        unsafe { (self.extension?(self.ctx, c!("tare.embed/1")) as *const EmbedExtension).as_ref() }
+        unsafe { ((self.0.extension)(self.0.ctx, c!("tare.embed/1")) as *const EmbedExtension).as_ref() }
     }
-    pub fn logprob(&self) -> Option<&'static LogprobExtension> {
-        unsafe { (self.extension?(self.ctx, c!("tare.logprob/1")) as *const LogprobExtension).as_ref() }
-    }
-}
-
-unsafe fn take(status: Status, e: &ErrorBuffer) -> Result<()> {
-    if status == OK {
-        return Ok(());
-    }
-    let n = e.message.iter().position(|b| *b == 0).unwrap_or(0);
-    fail(status, String::from_utf8_lossy(&e.message[..n]))
 }
 
 impl EmbedExtension {
     pub fn dim(&self) -> i64 {
-        self.dim.map_or(0, |dim| unsafe { dim(self.ctx) })
+        unsafe { (self.dim)(self.ctx) }
+    }
+    /// Writes a hash of the weights.
+    pub fn identity(&self, out: &Stream) -> Result<()> {
+        let mut e = ErrorBuffer::new();
+        let status = unsafe { (self.identity)(self.ctx, out, &mut e) };
+        e.result(status)
     }
     /// out: [texts, dim]
     pub fn embed(&self, texts: &[Text], out: &mut [f32]) -> Result<()> {
+        assert!(out.len() as i64 >= texts.len() as i64 * self.dim(), "the buffer of embed is too short");
         let mut e = ErrorBuffer::new();
-        match self.embed {
-            Some(embed) => unsafe { take(embed(self.ctx, texts.as_ptr(), texts.len() as i64, out.as_mut_ptr(), &mut e), &e) },
-            None => fail(E_UNSUPPORTED, "tare.embed/1 has no embed"),
-        }
-    }
-}
-
-impl LogprobExtension {
-    /// Logprobs of this rank's rollout after the policy step. out: [tokens of the rollout].
-    pub fn logprob(&self, rollout: usize, out: &mut [f32]) -> Result<()> {
-        let mut e = ErrorBuffer::new();
-        match self.logprob {
-            Some(logprob) => unsafe { take(logprob(self.ctx, rollout as i64, out.as_mut_ptr(), &mut e), &e) },
-            None => fail(E_UNSUPPORTED, "tare.logprob/1 has no logprob"),
-        }
-    }
-}
-
-impl ErrorBuffer {
-    fn new() -> ErrorBuffer {
-        ErrorBuffer { struct_size: std::mem::size_of::<ErrorBuffer>() as u32, code: OK, message: [0; 504] }
+        let status = unsafe { (self.embed)(self.ctx, texts.as_ptr(), texts.len() as i64, out.as_mut_ptr(), &mut e) };
+        e.result(status)
     }
 }
 
 impl Stream {
-    /// The version of the plugin that wrote the state (ABI 1.2); None: unknown.
-    pub fn version(&self) -> Option<&str> {
-        if (self.struct_size as usize) < std::mem::size_of::<Stream>() || self.version.is_null() {
-            return None;
-        }
-        unsafe { CStr::from_ptr(self.version) }.to_str().ok()
-    }
     pub fn put(&self, data: &[u8]) -> Result<()> {
-        match self.write.map(|write| unsafe { write(self.ctx, data.as_ptr() as *const c_void, data.len() as i64) }) {
-            Some(OK) => Ok(()),
-            _ => fail(E_IO, "the state cannot be written"),
+        match self.write {
+            Some(write) => check(
+                unsafe { write(self.ctx, data.as_ptr() as *const Void, data.len() as i64) },
+                "the bytes cannot be written",
+            ),
+            None => fail(E_STATE, "the stream is only read"),
         }
     }
     pub fn get<const N: usize>(&self) -> Result<[u8; N]> {
         let mut data = [0u8; N];
-        match self.read.map(|read| unsafe { read(self.ctx, data.as_mut_ptr() as *mut c_void, N as i64) }) {
-            Some(OK) => Ok(data),
-            _ => fail(E_CORRUPT, "the state is cut short"),
+        match self.read {
+            Some(read) => check(unsafe { read(self.ctx, data.as_mut_ptr() as *mut Void, N as i64) }, "the state is cut short")?,
+            None => fail(E_STATE, "the stream is only written")?,
+        }
+        Ok(data)
+    }
+}
+
+/// An entry of a column: u8, i32, i64, u64, f32, f64 or Text.
+pub trait Entry {
+    const KIND: i32;
+}
+macro_rules! entries {
+    ($($entry:ty = $kind:expr),*) => { $(impl Entry for $entry { const KIND: i32 = $kind; })* };
+}
+entries!(u8 = U8, i32 = I32, i64 = I64, u64 = U64, f32 = F32, f64 = F64, Text = TEXT);
+
+/// The columns of a view, in the order of Plugin::WANTS.
+#[derive(Clone, Copy)]
+pub struct Columns<'a> {
+    data: &'a [RawColumn],
+    wants: &'static [Want],
+}
+
+impl<'a> Columns<'a> {
+    unsafe fn of<T: Plugin>(data: *const RawColumn) -> Columns<'a> {
+        Columns { data: slice(data, T::WANTS.len() as i64), wants: T::WANTS }
+    }
+    /// All entries of want i, width(i) numbers for each; empty for an optional column that is
+    /// absent.
+    pub fn get<E: Entry>(&self, i: usize) -> &'a [E] {
+        assert!(self.wants[i].kind == E::KIND, "want {} has another type", i);
+        self.data.get(i).map_or(&[], |c| unsafe { slice(c.data as *const E, c.n * c.width) })
+    }
+    pub fn width(&self, i: usize) -> usize {
+        self.data.get(i).map_or(0, |c| c.width as usize)
+    }
+}
+
+/// Numbers of an instance. Estimators: prepare, collect and record are the doubles of a group's
+/// vectors. Objectives: prepare is the annotated doubles of a token, collect those of the vector.
+/// Encoders and codebooks: dim is D, clusters K.
+#[derive(Clone, Copy, Default)]
+pub struct Sizes {
+    pub prepare: i64,
+    pub collect: i64,
+    pub record: i64,
+    pub dim: i64,
+    pub clusters: i64,
+}
+
+/// What an instance is created from.
+pub struct Setup {
+    pub values: Values,
+    pub host: Host,
+    /// Its name in the run.
+    pub instance: String,
+    /// Estimators: K of the run's codebook; 0: none.
+    pub n_clusters: i64,
+    /// Objectives.
+    pub loss: Option<&'static Loss>,
+    /// Curricula.
+    pub dataset: Option<Dataset>,
+}
+
+impl Setup {
+    unsafe fn of<T: Plugin>(s: &RawSetup) -> Setup {
+        Setup {
+            values: Values::of::<T>(s.values),
+            host: Host(&*s.host),
+            instance: if s.instance.is_null() { String::new() } else { CStr::from_ptr(s.instance).to_string_lossy().into_owned() },
+            n_clusters: s.n_clusters,
+            loss: s.loss.as_ref(),
+            dataset: s.dataset.as_ref().map(|raw| Dataset { raw, columns: Columns::of::<T>(raw.column) }),
         }
     }
 }
 
-impl Batch {
-    pub fn groups(&self) -> usize {
-        self.n_groups as usize
-    }
-    /// The rollouts of group m.
-    pub fn group(&self, m: usize) -> std::ops::Range<usize> {
-        let begin = unsafe { slice(self.group_begin, self.n_groups + 1) };
-        begin[m] as usize..begin[m + 1] as usize
-    }
-    pub fn reward(&self) -> &[f64] {
-        unsafe { slice(self.reward, self.n_rollouts) }
-    }
-    /// [groups], -1: none
-    pub fn cluster(&self) -> &[i32] {
-        unsafe { slice(self.cluster, self.n_groups) }
-    }
-    pub fn prompt_uid(&self) -> &[u64] {
-        unsafe { slice(self.prompt_uid, self.n_groups) }
-    }
-    pub fn verdict(&self) -> &[i32] {
-        unsafe { slice(self.verdict, self.n_rollouts) }
-    }
-    /// The tokens of the completion of rollout i, as a range of the token columns.
-    pub fn tokens(&self, i: usize) -> std::ops::Range<usize> {
-        let begin = unsafe { slice(self.token_begin, self.n_rollouts + 1) };
-        begin[i] as usize..begin[i + 1] as usize
-    }
-    /// Empty unless needed, like the next two.
-    pub fn token_entropy(&self) -> &[f32] {
-        unsafe { slice(self.token_entropy, self.n_tokens) }
-    }
-    pub fn token_logprob(&self) -> &[f32] {
-        unsafe { slice(self.token_logprob, self.n_tokens) }
-    }
-    pub fn token_ref_logprob(&self) -> &[f32] {
-        unsafe { slice(self.token_ref_logprob, self.n_tokens) }
-    }
-    /// The reward's components of rollout i; empty unless needed.
-    pub fn component(&self, i: usize) -> &[f64] {
-        unsafe { &slice(self.component, self.n_rollouts * self.n_components)[self.components_of(i, self.component.is_null())] }
-    }
-    fn components_of(&self, i: usize, none: bool) -> std::ops::Range<usize> {
-        let c = if none { 0 } else { self.n_components as usize };
-        i * c..(i + 1) * c
-    }
-    /// A host of an earlier minor version does not have the columns from here on. They are then
-    /// then empty, like columns that the plugin does not need.
-    unsafe fn later<T>(&self, column: *const *const T, n: i64) -> &[T] {
-        let end = column as usize + std::mem::size_of::<*const T>() - self as *const Batch as usize;
-        if end > self.struct_size as usize { &[] } else { slice(*column, n) }
-    }
-    /// [rollouts] FINISH_STOP or FINISH_LENGTH
-    pub fn finish(&self) -> &[u8] {
-        unsafe { self.later(std::ptr::addr_of!(self.finish), self.n_rollouts) }
-    }
-    /// [groups] the data set's row as a JSON object
-    pub fn row(&self) -> &[Text] {
-        unsafe { self.later(std::ptr::addr_of!(self.row), self.n_groups) }
-    }
-    /// [rollouts]
-    pub fn completion(&self) -> &[Text] {
-        unsafe { self.later(std::ptr::addr_of!(self.completion), self.n_rollouts) }
-    }
-    /// [tokens]
-    pub fn token_id(&self) -> &[i32] {
-        unsafe { self.later(std::ptr::addr_of!(self.token_id), self.n_tokens) }
-    }
-    /// The verdict of each component of rollout i; 0: a component without a verifier.
-    pub fn component_verdict(&self, i: usize) -> &[i32] {
-        unsafe {
-            let all = self.later(std::ptr::addr_of!(self.component_verdict), self.n_rollouts * self.n_components);
-            &all[self.components_of(i, all.is_empty())]
-        }
-    }
-    /// [rollouts] 1: the row's own completion, not a sample
-    pub fn off_policy(&self) -> &[u8] {
-        unsafe { self.later(std::ptr::addr_of!(self.off_policy), self.n_rollouts) }
-    }
-    /// [rollouts] policy steps before it was sampled; -1: not sampled by this run's policy
-    pub fn policy_version(&self) -> &[i64] {
-        unsafe { self.later(std::ptr::addr_of!(self.policy_version), self.n_rollouts) }
-    }
-    /// [tokens] index, from 1, of the verifier's segment in which the token begins; 0: none
-    pub fn segment(&self) -> &[i32] {
-        unsafe { self.later(std::ptr::addr_of!(self.segment), self.n_tokens) }
-    }
-    /// [tokens] sum of the weighted rewards of the segments that end in the token
-    pub fn segment_reward(&self) -> &[f64] {
-        unsafe { self.later(std::ptr::addr_of!(self.segment_reward), self.n_tokens) }
-    }
-    /// The fields of the row of group m that COLUMNS names, in that order; NaN: the row lacks the
-    /// field. Empty without COLUMNS.
-    pub fn column(&self, m: usize) -> &[f64] {
-        unsafe {
-            if (self.struct_size as usize) < std::mem::size_of::<Batch>() {
-                return &[];
-            }
-            let n = if self.column.is_null() { 0 } else { self.n_columns as usize };
-            &slice(self.column, self.n_groups * self.n_columns)[m * n..(m + 1) * n]
-        }
-    }
+/// The training rows; an instance may keep it.
+#[derive(Clone, Copy)]
+pub struct Dataset {
+    raw: &'static RawDataset,
+    pub columns: Columns<'static>,
 }
+unsafe impl Send for Dataset {}
+unsafe impl Sync for Dataset {}
 
-impl Tokens {
-    pub fn len(&self) -> usize {
-        self.n as usize
-    }
-    /// log pi(token) of the current weights; empty in prepare without OBJECTIVE_PASS.
-    pub fn logprob(&self) -> &[f32] {
-        unsafe { self.column(self.logprob) }
-    }
-    /// Equal to logprob, without a gradient.
-    pub fn detached(&self) -> &[f32] {
-        unsafe { self.column(self.detached) }
-    }
-    pub fn old_logprob(&self) -> &[f32] {
-        unsafe { self.column(self.old_logprob) }
-    }
-    /// Empty unless needed, like the next two.
-    pub fn sampler_logprob(&self) -> &[f32] {
-        unsafe { self.column(self.sampler_logprob) }
-    }
-    pub fn ref_logprob(&self) -> &[f32] {
-        unsafe { self.column(self.ref_logprob) }
-    }
-    pub fn kl(&self) -> &[f32] {
-        unsafe { self.column(self.kl) }
-    }
-    pub fn entropy(&self) -> &[f32] {
-        unsafe { self.column(self.entropy) }
-    }
-    pub fn advantage(&self) -> &[f64] {
-        unsafe { self.column(self.advantage) }
-    }
-    pub fn weight(&self) -> &[f64] {
-        unsafe { self.column(self.weight) }
-    }
-    /// 1: a token of an off-policy trace; empty: no such token.
-    pub fn off_policy(&self) -> &[u8] {
-        unsafe { self.column(self.off_policy) }
-    }
-    /// The output of prepare, size numbers for each token.
-    pub fn prepared(&self, size: usize) -> &[f64] {
-        unsafe { slice(self.prepared, self.n * size as i64) }
-    }
-    /// In prepare: the number of sequences, and the tokens of one.
-    pub fn sequences(&self) -> usize {
-        self.n_sequences as usize
-    }
-    pub fn sequence(&self, i: usize) -> std::ops::Range<usize> {
-        let begin = unsafe { slice(self.sequence_begin, self.n_sequences + 1) };
-        begin[i] as usize..begin[i + 1] as usize
-    }
-    /// In prepare: the number of groups, and the sequences of one.
-    pub fn groups(&self) -> usize {
-        self.n_groups as usize
-    }
-    pub fn group(&self, m: usize) -> std::ops::Range<usize> {
-        let begin = unsafe { slice(self.group_begin, self.n_groups + 1) };
-        begin[m] as usize..begin[m + 1] as usize
-    }
-    unsafe fn column<T>(&self, data: *const T) -> &[T] {
-        slice(data, self.n)
-    }
-}
-
-/// The host does not change the rows while the instance lives.
-unsafe impl Sync for Rows {}
-impl Rows {
-    /// Number of rows, and of files.
-    pub fn len(&self) -> usize {
-        self.n as usize
+impl Dataset {
+    pub fn rows(&self) -> usize {
+        self.raw.n_rows as usize
     }
     pub fn sources(&self) -> usize {
-        self.n_sources as usize
+        self.raw.n_sources as usize
     }
-    /// By row: its prompt, its file, its level (NaN: none). By file: its weight.
-    pub fn prompt_uid(&self) -> &[u64] {
-        unsafe { slice(self.prompt_uid, self.n) }
+    pub fn prompts_per_step(&self) -> i64 {
+        self.raw.prompts_per_step
     }
-    pub fn source(&self) -> &[i32] {
-        unsafe { slice(self.source, self.n) }
+    pub fn group_size(&self) -> i64 {
+        self.raw.group_size
     }
-    pub fn level(&self) -> &[f64] {
-        unsafe { slice(self.level, self.n) }
+    /// [rows]
+    pub fn prompt_uid(&self) -> &'static [u64] {
+        unsafe { slice(self.raw.prompt_uid, self.raw.n_rows) }
     }
-    pub fn weight(&self) -> &[f64] {
-        unsafe { slice(self.weight, self.n_sources) }
+    /// [rows] the index of the file
+    pub fn source(&self) -> &'static [i32] {
+        unsafe { slice(self.raw.source, self.raw.n_rows) }
     }
-}
-
-impl Draw {
-    /// Number of rows to choose.
-    pub fn len(&self) -> usize {
-        self.n as usize
-    }
-    /// The next rows of the plain order, and the rows chosen earlier in this step.
-    pub fn ordered(&self) -> &[i64] {
-        unsafe { slice(self.ordered, self.n) }
-    }
-    pub fn drawn(&self) -> &[i64] {
-        unsafe { slice(self.drawn, self.n_drawn) }
+    /// [sources]
+    pub fn source_weight(&self) -> &'static [f64] {
+        unsafe { slice(self.raw.source_weight, self.raw.n_sources) }
     }
 }
 
-impl Groups {
+/// Rollouts in groups; see tare/batch.h.
+pub struct Batch<'a> {
+    pub step: i64,
+    /// Curricula, in keep: groups sampled earlier in this step.
+    pub n_before: i64,
+    group_begin: &'a [i64],
+    turn_begin: &'a [i64],
+    token_begin: &'a [i64],
+    act_begin: &'a [i64],
+    act_end: &'a [i64],
+    /// [tokens] 1: sampled from the policy; 0: context
+    pub sampled: &'a [u8],
+    /// [rollouts] sampled tokens
+    pub length: &'a [i64],
+    /// [groups]
+    pub prompt_uid: &'a [u64],
+    /// [rollouts]
+    pub reward: &'a [f64],
+    pub columns: Columns<'a>,
+}
+
+impl<'a> Batch<'a> {
+    unsafe fn of<T: Plugin>(b: &'a RawBatch) -> Batch<'a> {
+        Batch {
+            step: b.step,
+            n_before: b.n_before,
+            group_begin: slice(b.group_begin, b.n_groups + 1),
+            turn_begin: slice(b.turn_begin, b.n_rollouts + 1),
+            token_begin: slice(b.token_begin, b.n_rollouts + 1),
+            act_begin: slice(b.act_begin, b.n_turns),
+            act_end: slice(b.act_end, b.n_turns),
+            sampled: slice(b.sampled, b.n_tokens),
+            length: slice(b.length, b.n_rollouts),
+            prompt_uid: slice(b.prompt_uid, b.n_groups),
+            reward: slice(b.reward, b.n_rollouts),
+            columns: Columns::of::<T>(b.column),
+        }
+    }
     pub fn groups(&self) -> usize {
-        self.n_groups as usize
+        self.prompt_uid.len()
     }
     /// The rollouts of group m.
-    pub fn group(&self, m: usize) -> std::ops::Range<usize> {
-        let begin = unsafe { slice(self.group_begin, self.n_groups + 1) };
-        begin[m] as usize..begin[m + 1] as usize
+    pub fn group(&self, m: usize) -> Range<usize> {
+        range(self.group_begin, m)
     }
-    /// By group: index into the rows.
-    pub fn row(&self) -> &[i64] {
-        unsafe { slice(self.row, self.n_groups) }
+    /// The turns of rollout i.
+    pub fn turns(&self, i: usize) -> Range<usize> {
+        range(self.turn_begin, i)
     }
-    /// By rollout. fate is empty in keep.
-    pub fn reward(&self) -> &[f64] {
-        unsafe { slice(self.reward, self.n_rollouts) }
+    /// The tokens of rollout i, context included.
+    pub fn tokens(&self, i: usize) -> Range<usize> {
+        range(self.token_begin, i)
     }
-    pub fn verdict(&self) -> &[i32] {
-        unsafe { slice(self.verdict, self.n_rollouts) }
-    }
-    pub fn length(&self) -> &[i64] {
-        unsafe { slice(self.length, self.n_rollouts) }
-    }
-    pub fn finish(&self) -> &[u8] {
-        unsafe { slice(self.finish, self.n_rollouts) }
-    }
-    pub fn fate(&self) -> &[u8] {
-        unsafe { slice(self.fate, self.n_rollouts) }
+    /// The sampled tokens of turn u.
+    pub fn act(&self, u: usize) -> Range<usize> {
+        self.act_begin[u] as usize..self.act_end[u] as usize
     }
 }
 
-/// The host's output buffers, one entry for each token; dkl is empty without OBJECTIVE_KL.
+/// The host's output buffers: [rollouts] advantage and rollout_weight, [groups] baseline, scale and
+/// confidence, which are NaN on entry and may stay so; token_advantage is empty without
+/// ESTIMATOR_GIVES_TOKENS.
+pub struct Advantages<'a> {
+    pub advantage: &'a mut [f64],
+    pub rollout_weight: &'a mut [f64],
+    pub token_advantage: &'a mut [f32],
+    pub baseline: &'a mut [f64],
+    pub scale: &'a mut [f64],
+    pub confidence: &'a mut [f64],
+    pub extra_groups: &'a mut i64,
+}
+
+/// The step's update. record: [prompt_uid.len(), Sizes::record]
+pub struct Update<'a> {
+    pub step: i64,
+    pub updates: i64,
+    pub skipped: i64,
+    pub collected: &'a [f64],
+    pub prompt_uid: &'a [u64],
+    pub record: &'a [f64],
+}
+
+impl<'a> Update<'a> {
+    unsafe fn of(u: &'a RawUpdate, sizes: Sizes) -> Update<'a> {
+        Update {
+            step: u.step,
+            updates: u.updates,
+            skipped: u.skipped,
+            collected: slice(u.collected, sizes.collect),
+            prompt_uid: slice(u.prompt_uid, u.n_groups),
+            record: slice(u.record, u.n_groups * sizes.record),
+        }
+    }
+}
+
+/// Tokens in the loss; see tare/objective.h. logprob and entropy are empty in annotate without
+/// OBJECTIVE_LOOKS_AHEAD.
+pub struct Tokens<'a> {
+    pub step: i64,
+    n: usize,
+    pub logprob: &'a [f32],
+    /// Equal to logprob, without a gradient.
+    pub detached: &'a [f32],
+    pub old_logprob: &'a [f32],
+    pub entropy: &'a [f32],
+    pub advantage: &'a [f64],
+    pub weight: &'a [f64],
+    /// [tokens, Sizes::prepare] the output of annotate
+    pub annotated: &'a [f64],
+    token_begin: &'a [i64],
+    group_begin: &'a [i64],
+    pub columns: Columns<'a>,
+}
+
+impl<'a> Tokens<'a> {
+    unsafe fn of<T: Plugin>(t: &'a RawTokens, annotated: i64) -> Tokens<'a> {
+        Tokens {
+            step: t.step,
+            n: t.n as usize,
+            logprob: slice(t.logprob, t.n),
+            detached: slice(t.detached, t.n),
+            old_logprob: slice(t.old_logprob, t.n),
+            entropy: slice(t.entropy, t.n),
+            advantage: slice(t.advantage, t.n),
+            weight: slice(t.weight, t.n),
+            annotated: slice(t.annotated, t.n * annotated),
+            token_begin: slice(t.token_begin, t.n_rollouts + 1),
+            group_begin: slice(t.group_begin, t.n_groups + 1),
+            columns: Columns::of::<T>(t.column),
+        }
+    }
+    pub fn len(&self) -> usize {
+        self.n
+    }
+    /// In annotate: the number of rollouts, and the tokens of one.
+    pub fn rollouts(&self) -> usize {
+        self.token_begin.len().saturating_sub(1)
+    }
+    pub fn rollout(&self, i: usize) -> Range<usize> {
+        range(self.token_begin, i)
+    }
+    /// In annotate: the number of groups, and the rollouts of one.
+    pub fn groups(&self) -> usize {
+        self.group_begin.len().saturating_sub(1)
+    }
+    pub fn group(&self, m: usize) -> Range<usize> {
+        range(self.group_begin, m)
+    }
+}
+
+/// The host's output buffers, one entry for each token; dkl is empty without OBJECTIVE_GIVES_DKL.
 pub struct TokenLoss<'a> {
     pub value: &'a mut [f64],
     pub dlogprob: &'a mut [f64],
@@ -1016,7 +1223,7 @@ pub struct TokenLoss<'a> {
     pub clipped: &'a mut [u8],
 }
 
-impl TokenLossBuffers {
+impl RawTokenLoss {
     unsafe fn view(&self, n: i64) -> TokenLoss<'_> {
         TokenLoss {
             value: slice_mut(self.value, n),
@@ -1028,480 +1235,471 @@ impl TokenLossBuffers {
     }
 }
 
-/// The host's output buffers: [rollouts] advantage and rollout_weight, [groups] baseline, scale and
-/// confidence.
-pub struct Advantages<'a> {
-    pub advantage: &'a mut [f64],
-    pub rollout_weight: &'a mut [f64],
-    pub baseline: &'a mut [f64],
-    pub scale: &'a mut [f64],
-    pub confidence: &'a mut [f64],
-    pub token_advantage: &'a mut [f32],
-    pub refill_groups: &'a mut i64,
+/// The input of next. ordered: the next rows of the plain order, as many as are to be chosen.
+pub struct Draw<'a> {
+    pub step: i64,
+    pub cursor: i64,
+    pub ordered: &'a [i64],
+    pub drawn: &'a [i64],
 }
 
-pub struct Answer<'a> {
+/// One completion to verify; see tare_completion.
+pub struct Completion<'a> {
     pub prompt: &'a [u8],
-    pub completion: &'a [u8],
+    pub text: &'a [u8],
     pub answer: &'a [u8],
     pub row: &'a [u8],
+    pub messages: &'a [u8],
+    pub prompt_uid: u64,
+    pub group: i64,
+    pub index: i64,
+    pub n_turns: i64,
+    pub n_tokens: i64,
     pub deadline_ns: i64,
+    pub finish: i32,
+    pub off_policy: bool,
 }
 
-/// reason: a static text that ends with NUL, made by c!, or null.
+impl<'a> Completion<'a> {
+    fn of(c: &'a RawCompletion) -> Completion<'a> {
+        Completion {
+            prompt: c.prompt.bytes(),
+            text: c.text.bytes(),
+            answer: c.answer.bytes(),
+            row: c.row.bytes(),
+            messages: c.messages.bytes(),
+            prompt_uid: c.prompt_uid,
+            group: c.group,
+            index: c.index,
+            n_turns: c.n_turns,
+            n_tokens: c.n_tokens,
+            deadline_ns: c.deadline_ns,
+            finish: c.finish,
+            off_policy: c.off_policy != 0,
+        }
+    }
+}
+
+/// Verdict::new(tare::VERDICT_CORRECT, 1.0).extracted(b"42").note("equal")
 pub struct Verdict {
     pub code: i32,
     pub reward: f64,
     pub extracted: Vec<u8>,
-    pub reason: *const c_char,
+    pub note: String,
+    /// Taken with VERIFIER_GIVES_SEGMENTS; a host takes the first ones when its buffer is full.
+    pub segments: Vec<Segment>,
+}
+
+impl Verdict {
+    pub fn new(code: i32, reward: f64) -> Verdict {
+        Verdict { code, reward, extracted: Vec::new(), note: String::new(), segments: Vec::new() }
+    }
+    /// The text taken as the answer.
+    pub fn extracted(self, text: &[u8]) -> Verdict {
+        Verdict { extracted: text.to_vec(), ..self }
+    }
+    /// The reason, for people.
+    pub fn note(self, text: impl Into<String>) -> Verdict {
+        Verdict { note: text.into(), ..self }
+    }
+    unsafe fn write<T: Plugin>(&self, out: &mut RawVerdict) -> Result<()> {
+        out.code = self.code;
+        out.reward = self.reward;
+        for (stream, text) in [(out.extracted, self.extracted.as_slice()), (out.note, self.note.as_bytes())] {
+            if let (Some(stream), false) = (optional(stream), text.is_empty()) {
+                stream.put(text)?;
+            }
+        }
+        if T::FLAGS & VERIFIER_GIVES_SEGMENTS != 0 && !out.segment.is_null() {
+            let n = self.segments.len().min(out.segment_capacity.max(0) as usize);
+            slice_mut(out.segment, n as i64).copy_from_slice(&self.segments[..n]);
+            out.n_segments = n as i64;
+        }
+        Ok(())
+    }
+}
+
+/// An episode to begin; see tare_episode.
+pub struct Episode<'a> {
+    pub row: &'a [u8],
+    pub messages: &'a [u8],
+    pub prompt_uid: u64,
+    pub group: i64,
+    pub index: i64,
+    pub seed: [u64; 2],
+    pub noise: [u64; 2],
+    pub max_turns: i64,
+    pub max_tokens: i64,
+    pub deadline_ns: i64,
+}
+
+/// A turn of the policy; see tare_act.
+pub struct Act<'a> {
+    pub turn: i64,
+    pub text: &'a [u8],
+    pub calls: Vec<&'a Call>,
+    pub n_unparsed: i64,
+    pub tokens: &'a [i32],
+    pub deadline_ns: i64,
+    pub finish: i32,
+}
+
+impl Observation {
+    fn add(&mut self, role: i32, call: Option<&Call>, text: &str) -> Result<()> {
+        let none = Text::of(&[]);
+        let message = RawMessage {
+            struct_size: size_of::<RawMessage>() as u32,
+            role,
+            call_id: call.map_or(none, |c| c.id),
+            name: call.map_or(none, |c| c.name),
+            text: Text::of(text.as_bytes()),
+            parts: none,
+        };
+        check(unsafe { (self.say)(self.ctx, &message) }, "the message cannot be added")
+    }
+    /// Adds a message. role: ROLE_...
+    pub fn say(&mut self, role: i32, text: &str) -> Result<()> {
+        self.add(role, None, text)
+    }
+    /// Adds a tool's answer to a call.
+    pub fn answer(&mut self, call: &Call, text: &str) -> Result<()> {
+        self.add(ROLE_TOOL, Some(call), text)
+    }
+    fn write(stream: *const Stream, text: &str) -> Result<()> {
+        unsafe { optional(stream) }.map_or(Ok(()), |s| s.put(text.as_bytes()))
+    }
+    /// Text that names the state, equal for equal states.
+    pub fn state_key(&mut self, text: &str) -> Result<()> {
+        Self::write(self.state_key, text)
+    }
+    /// In reset: the tools as a JSON list of schemas.
+    pub fn tools(&mut self, json: &str) -> Result<()> {
+        Self::write(self.tools, json)
+    }
+    /// In reset: one stop text a line.
+    pub fn stop(&mut self, lines: &str) -> Result<()> {
+        Self::write(self.stop, lines)
+    }
+    /// A line for people.
+    pub fn note(&mut self, text: &str) -> Result<()> {
+        Self::write(self.note, text)
+    }
+}
+
+/// Prompts to assign or to learn from. embedding: [n, dim], or empty; rows: [n], or empty.
+pub struct Prompts<'a> {
+    pub n: usize,
+    pub embedding: &'a [f32],
+    pub rows: &'a [Text],
 }
 
 // ---------------------------------------------------------------- what a plugin implements
 
-/// Instances are created by one thread and called by others, so a plugin is Send. Where functions
-/// take &self, several threads may call one instance, so it is Sync as well. A type that is not
-/// (Rc, Cell, raw pointers) does not compile.
-///
-/// STATEFUL: save and load are offered. PREPARES, COLLECTS: the size functions give the number of
-/// doubles that a group adds to. RECORDS (with STATEFUL): a record of each group, for a state by
-/// prompt; apply_records is called instead of apply. COLUMNS (since = 2): fields of the data set's
-/// rows that the estimator reads as numbers, `&[c!("level"), std::ptr::null()]`, with null at the
-/// end.
-pub trait Estimator: Sized + Send + Sync {
+/// What every plugin has. Instances are created by one thread and called by others, and functions
+/// that take &self may run at the same time (CALLS), so a plugin is Send and Sync: a type that is
+/// not (Rc, Cell, raw pointers) does not compile. A Mutex holds what worker functions change.
+pub trait Plugin: Sized + Send + Sync + 'static {
+    const PARAMS: &'static [Param] = &[];
+    const WANTS: &'static [Want] = &[];
+    /// Of the kind's table: ESTIMATOR_..., VERIFIER_..., ...
+    const FLAGS: u32 = 0;
+    const CALLS: u32 = CALLS_SERIAL;
+    /// The oldest minor version of a host that gives right results.
+    const MINOR_NEEDED: u32 = 0;
+    /// save and load are offered.
     const STATEFUL: bool = false;
-    const PREPARES: bool = false;
-    const COLLECTS: bool = false;
-    const DESCRIBES: bool = false;
-    const RECORDS: bool = false;
-    const COLUMNS: &'static [*const c_char] = &[];
-    fn new(host: &Host, values: &Values, n_clusters: i64) -> Result<Self>;
-    fn compute(&self, batch: &Batch, prepared: &[f64], out: &mut Advantages) -> Result<()>;
-    fn prepare_size(&self) -> i64 {
-        0
+    /// With STATEFUL: the format of the state, and the oldest one that load reads.
+    const STATE_VERSION: u32 = 1;
+    const STATE_OLDEST: u32 = 1;
+    fn new(setup: &Setup) -> Result<Self>;
+    /// Estimators, objectives, encoders and codebooks.
+    fn sizes(&self) -> Sizes {
+        Sizes::default()
     }
-    fn prepare(&self, _batch: &Batch, _group: usize, _sum: &mut [f64]) -> Result<()> {
+    fn save(&self, _out: &Stream) -> Result<()> {
         Ok(())
     }
-    fn collect_size(&self) -> i64 {
-        0
+    fn load(&mut self, _in: &Stream) -> Result<()> {
+        Ok(())
+    }
+    /// Writes the state as one JSON object for people.
+    fn describe(&self, out: &Stream) -> Result<()> {
+        out.put(b"{}")
+    }
+    /// Writes what results depend on beside name, version and parameters.
+    fn identity(&self, _out: &Stream) -> Result<()> {
+        Ok(())
+    }
+    /// Turns off wants that these values do not need: sets their entries to 0.
+    fn select(_values: &Values, _wanted: &mut [u8]) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// PREPARES, COLLECTS, RECORDS: the function is offered, and sizes gives its number of doubles.
+pub trait Estimator: Plugin {
+    const PREPARES: bool = false;
+    const COLLECTS: bool = false;
+    const RECORDS: bool = false;
+    fn compute(&self, batch: &Batch, prepared: &[f64], out: &mut Advantages) -> Result<()>;
+    fn prepare(&self, _batch: &Batch, _group: usize, _sum: &mut [f64]) -> Result<()> {
+        Ok(())
     }
     fn collect(&self, _batch: &Batch, _group: usize, _sum: &mut [f64]) -> Result<()> {
         Ok(())
     }
-    fn apply(&mut self, _step: i64, _collected: &[f64]) -> Result<()> {
-        Ok(())
-    }
-    fn record_size(&self) -> i64 {
-        0
-    }
     fn record(&self, _batch: &Batch, _group: usize, _record: &mut [f64]) -> Result<()> {
         Ok(())
     }
-    /// records: [prompt_uid.len(), record_size], of all groups of all ranks in global prompt order.
-    fn apply_records(&mut self, _step: i64, _collected: &[f64], _prompt_uid: &[u64], _records: &[f64]) -> Result<()> {
+    fn apply(&mut self, _update: &Update) -> Result<()> {
         Ok(())
-    }
-    fn save(&self, _out: &Stream) -> Result<()> {
-        Ok(())
-    }
-    fn load(&mut self, _in: &Stream) -> Result<()> {
-        Ok(())
-    }
-    fn describe(&self, out: &Stream) -> Result<()> {
-        out.put(b"{}")
     }
 }
 
-/// PREPARES: prepare is called for each minibatch. STATEFUL: collect, apply, save and load are
-/// offered. FLAGS: OBJECTIVE_OWN_CLIP and OBJECTIVE_OWN_DUAL_CLIP for values of `[loss]` that the
-/// objective does not read, so that the host can warn a user who sets them.
-pub trait Objective: Sized + Send + Sync {
-    const PREPARES: bool = false;
-    const STATEFUL: bool = false;
-    const FLAGS: u32 = 0;
-    fn new(host: &Host, values: &Values, loss: &Loss) -> Result<Self>;
+/// ANNOTATES, COLLECTS: the function is offered, and sizes gives its number of doubles.
+pub trait Objective: Plugin {
+    const ANNOTATES: bool = false;
+    const COLLECTS: bool = false;
     fn compute(&self, tokens: &Tokens, out: &mut TokenLoss) -> Result<()>;
-    /// Numbers for each token.
-    fn prepare_size(&self) -> i64 {
-        1
-    }
-    fn prepare(&self, _tokens: &Tokens, _prepared: &mut [f64]) -> Result<()> {
+    /// annotated: [tokens, Sizes::prepare]
+    fn annotate(&self, _minibatch: &Tokens, _annotated: &mut [f64]) -> Result<()> {
         Ok(())
-    }
-    fn collect_size(&self) -> i64 {
-        0
     }
     fn collect(&self, _tokens: &Tokens, _loss: &TokenLoss, _sum: &mut [f64]) -> Result<()> {
         Ok(())
     }
-    fn apply(&mut self, _step: i64, _collected: &[f64]) -> Result<()> {
-        Ok(())
-    }
-    fn save(&self, _out: &Stream) -> Result<()> {
-        Ok(())
-    }
-    fn load(&mut self, _in: &Stream) -> Result<()> {
+    fn apply(&mut self, _update: &Update) -> Result<()> {
         Ok(())
     }
 }
 
-/// CHOOSES: next is called. KEEPS: keep is called. STATEFUL: apply, save and load are offered.
-pub trait Curriculum: Sized + Send {
+/// CHOOSES: next is offered. KEEPS: keep is offered. apply is offered with STATEFUL.
+pub trait Curriculum: Plugin {
     const CHOOSES: bool = false;
     const KEEPS: bool = false;
-    const STATEFUL: bool = false;
-    /// rows live as long as the instance.
-    fn new(host: &Host, values: &Values, rows: &'static Rows) -> Result<Self>;
-    fn next(&self, _draw: &Draw, _row: &mut [i64], _rollouts: &mut [i64]) -> Result<()> {
+    /// row: -1 on entry, every entry must be written; n_rollouts: rollout.group_size on entry.
+    fn next(&self, _draw: &Draw, _row: &mut [i64], _n_rollouts: &mut [i64]) -> Result<()> {
         Ok(())
     }
-    /// Returns the number of groups to sample in addition.
-    fn keep(&self, _groups: &Groups, _fate: &mut [u8]) -> Result<i64> {
+    /// Returns the number of groups to sample in addition. fate: FATE_KEPT on entry.
+    fn keep(&self, _groups: &Batch, _fate: &mut [u8]) -> Result<i64> {
         Ok(0)
     }
-    fn apply(&mut self, _groups: &Groups) -> Result<()> {
-        Ok(())
-    }
-    fn save(&self, _out: &Stream) -> Result<()> {
-        Ok(())
-    }
-    fn load(&mut self, _in: &Stream) -> Result<()> {
+    fn apply(&mut self, _groups: &Batch) -> Result<()> {
         Ok(())
     }
 }
 
-/// EXPLAINS: explain is offered. GIVES_SEGMENTS: segments is called after verify, where the host
-/// collects them. WAITS: submit, poll and cancel are offered.
-pub trait Verifier: Sized + Send {
+/// EXPLAINS: explain is offered. WAITS: submit, poll, take and cancel are offered.
+pub trait Verifier: Plugin {
     const EXPLAINS: bool = false;
-    const GIVES_SEGMENTS: bool = false;
     const WAITS: bool = false;
-    fn new(host: &Host, values: &Values) -> Result<Self>;
-    fn verify(&mut self, answer: &Answer) -> Result<Verdict>;
-    /// # Safety
-    /// me is an instance; for Shared instances several threads may have it.
-    unsafe fn verify_at(me: *mut Self, answer: &Answer) -> Result<Verdict> {
-        (*me).verify(answer)
+    fn verify(&self, completion: &Completion) -> Result<Verdict>;
+    /// One verdict for each completion; with VERIFIER_TOGETHER these are all that the host has.
+    fn verify_all(&self, completions: &[Completion]) -> Result<Vec<Verdict>> {
+        completions.iter().map(|c| self.verify(c)).collect()
     }
-    /// Rewards of segments of the completion, in their order. A host takes the first ones when its
-    /// buffer is full.
-    fn segments(&mut self, _answer: &Answer) -> Result<Vec<Segment>> {
-        Ok(Vec::new())
-    }
-    /// # Safety
-    /// As verify_at.
-    unsafe fn segments_at(me: *mut Self, answer: &Answer) -> Result<Vec<Segment>> {
-        (*me).segments(answer)
-    }
-    /// Begins to verify, without waiting for the verdict.
-    fn submit(&mut self, _answer: &Answer, _ticket: i64) -> Result<()> {
-        Ok(())
-    }
-    /// Indices into `tickets` of those with a verdict; waits at most wait_ns for the first.
-    fn poll(&mut self, _tickets: &[i64], _wait_ns: i64) -> Result<Vec<(usize, Verdict)>> {
-        Ok(Vec::new())
-    }
-    /// Ends the work for a ticket, whose verdict is no longer needed.
-    fn cancel(&mut self, _ticket: i64) {}
-    /// The inputs that the verdicts depend on in addition to the completion, from the parameters
-    /// alone; 0: no field of the row is required.
+    /// What the verdicts depend on in addition to the completion.
     fn uses(_values: &Values) -> u32 {
         USES_ANSWER
     }
     /// Explains the verdict, as one JSON object.
-    fn explain(&mut self, _answer: &Answer, out: &Stream) -> Result<()> {
+    fn explain(&self, _completion: &Completion, out: &Stream) -> Result<()> {
         out.put(b"{}")
     }
+    /// Begins to verify, without waiting for the verdict.
+    fn submit(&self, _completion: &Completion, _ticket: i64) -> Result<()> {
+        Ok(())
+    }
+    /// Sets the state of tickets that are done to TICKET_DONE; waits at most wait_ns for the first.
+    fn poll(&self, _tickets: &[i64], _state: &mut [u8], _wait_ns: i64) -> Result<()> {
+        Ok(())
+    }
+    /// Gives the verdict of a ticket that is done, or its error, and forgets it.
+    fn take(&self, _ticket: i64) -> Result<Verdict> {
+        fail(E_UNSUPPORTED, "take is missing")
+    }
+    /// Ends the work for a ticket, whose verdict is no longer needed.
+    fn cancel(&self, _ticket: i64) {}
 }
 
-/// A verifier whose single instance is called by several threads at once (REENTRANT):
-/// tare::shared_verifier::<Mine>(...).
-pub trait SharedVerifier: Sized + Send + Sync {
-    fn new(host: &Host, values: &Values) -> Result<Self>;
-    fn verify(&self, answer: &Answer) -> Result<Verdict>;
-    /// As Verifier::uses.
-    fn uses(_values: &Values) -> u32 {
-        USES_ANSWER
-    }
-}
-
-/// The verifier that shared_verifier makes.
-pub struct Concurrent<T>(T);
-impl<T: SharedVerifier> Verifier for Concurrent<T> {
-    fn new(host: &Host, values: &Values) -> Result<Self> {
-        Ok(Concurrent(T::new(host, values)?))
-    }
-    fn verify(&mut self, answer: &Answer) -> Result<Verdict> {
-        self.0.verify(answer)
-    }
-    unsafe fn verify_at(me: *mut Self, answer: &Answer) -> Result<Verdict> {
-        (*(me as *const Self)).0.verify(answer)
-    }
-    fn uses(values: &Values) -> u32 {
-        T::uses(values)
-    }
-}
-
-/// FITS: fit, save and load are offered. IDENTIFIES: identity is offered.
-pub trait Encoder: Sized + Send {
+/// FITS (with STATEFUL): fit is offered. sizes gives dim.
+pub trait Encoder: Plugin {
     const FITS: bool = false;
-    const IDENTIFIES: bool = false;
-    /// The data that determine the embedding in addition to name, version and parameters (the hash
-    /// of a model's weights).
-    fn identity(&self) -> Result<String> {
-        Ok(String::new())
-    }
-    fn new(host: &Host, values: &Values) -> Result<Self>;
-    fn dim(&self) -> i64;
     /// out: [texts, dim]
-    fn encode(&mut self, texts: &[Text], out: &mut [f32]) -> Result<()>;
+    fn encode(&self, texts: &[Text], out: &mut [f32]) -> Result<()>;
     fn fit(&mut self, _texts: &[Text]) -> Result<()> {
         Ok(())
     }
-    fn save(&self, _out: &Stream) -> Result<()> {
+}
+
+/// FITS (with STATEFUL): fit is offered. sizes gives dim (0: it takes rows) and clusters.
+pub trait Codebook: Plugin {
+    const FITS: bool = false;
+    /// cluster: -1 on entry; distance: NaN on entry, empty when it is not wanted.
+    fn assign(&self, prompts: &Prompts, cluster: &mut [i32], distance: &mut [f32]) -> Result<()>;
+    fn fit(&mut self, _prompts: &Prompts) -> Result<()> {
         Ok(())
     }
-    fn load(&mut self, _in: &Stream) -> Result<()> {
+    /// The identity of the encoder whose embeddings it takes; nothing written: any.
+    fn encoder_identity(&self, _out: &Stream) -> Result<()> {
+        Ok(())
+    }
+    /// The encoder's state from the codebook's file; nothing written: none.
+    fn encoder_state(&self, _out: &Stream) -> Result<()> {
+        Ok(())
+    }
+    /// The name of a cluster for display; nothing written: none.
+    fn cluster_name(&self, _cluster: i64, _out: &Stream) -> Result<()> {
         Ok(())
     }
 }
 
-/// FITS: fit, save and load are offered. ENCODER: encoder_identity is offered; ENCODER_STATE:
-/// encoder_state; NAMES: cluster_name.
-pub trait Codebook: Sized + Send + Sync {
-    const FITS: bool = false;
-    const ENCODER: bool = false;
-    const ENCODER_STATE: bool = false;
-    const NAMES: bool = false;
-    /// The identity of the encoder whose embeddings it takes; empty: any.
-    fn encoder_identity(&self) -> Result<String> {
-        Ok(String::new())
-    }
-    /// The encoder's fitted state from the codebook's file.
-    fn encoder_state(&self) -> &[u8] {
-        &[]
-    }
-    /// The name of a cluster for display.
-    fn cluster_name(&self, _cluster: i64) -> &[u8] {
-        &[]
-    }
-    fn new(host: &Host, values: &Values) -> Result<Self>;
-    fn size(&self) -> i64;
-    /// 0: takes rows
-    fn dim(&self) -> i64;
-    /// embedding: [cluster.len(), dim] or empty; rows: or empty; distance: or empty
-    fn assign(&self, embedding: &[f32], rows: &[Text], cluster: &mut [i32], distance: &mut [f32]) -> Result<()>;
-    fn fit(&mut self, _rows: &[Text]) -> Result<()> {
+/// A Session holds what one episode needs. SAVES_SESSIONS: save_session and load_session are
+/// offered. HAS_CARD: card is offered. Draft, as the whole kind.
+pub trait Environment: Plugin {
+    const SAVES_SESSIONS: bool = false;
+    const HAS_CARD: bool = false;
+    type Session: Send;
+    fn open(&self) -> Result<Self::Session>;
+    fn reset(&self, session: &mut Self::Session, episode: &Episode, out: &mut Observation) -> Result<()>;
+    fn step(&self, session: &mut Self::Session, act: &Act, out: &mut Observation) -> Result<()>;
+    fn save_session(&self, _session: &Self::Session, _out: &Stream) -> Result<()> {
         Ok(())
     }
-    fn save(&self, _out: &Stream) -> Result<()> {
+    fn load_session(&self, _session: &mut Self::Session, _in: &Stream) -> Result<()> {
         Ok(())
     }
-    fn load(&mut self, _in: &Stream) -> Result<()> {
-        Ok(())
+    fn uses(_values: &Values) -> u32 {
+        0
+    }
+    /// What the environment is, as one JSON object.
+    fn card(_values: &Values, out: &Stream) -> Result<()> {
+        out.put(b"{}")
     }
 }
 
 // ---------------------------------------------------------------- tables
 
-unsafe extern "C" fn destroy<T>(me: *mut c_void) {
+unsafe fn of<'a, T>(me: Me) -> &'a T {
+    &*(me as *const T)
+}
+
+unsafe fn of_mut<'a, T>(me: MeMut) -> &'a mut T {
+    &mut *(me as *mut T)
+}
+
+unsafe fn keep<T>(me: *mut MeMut, made: Result<T>) -> Result<()> {
+    *me = Box::into_raw(Box::new(made?)) as MeMut;
+    Ok(())
+}
+
+unsafe extern "C" fn destroy<T>(me: MeMut) {
     let _ = quietly(|| {
         drop(Box::from_raw(me as *mut T));
         Ok(())
     });
 }
 
-unsafe fn keep<T>(me: *mut *mut c_void, made: Result<T>) -> Result<()> {
-    *me = Box::into_raw(Box::new(made?)) as *mut c_void;
-    Ok(())
+unsafe extern "C" fn create<T: Plugin>(setup: *const RawSetup, me: *mut MeMut, e: Fail) -> Status {
+    guard(e, || keep(me, T::new(&Setup::of::<T>(&*setup))))
 }
 
-/// Writes text with a NUL after it into the host's buffer.
-unsafe fn copy_text(text: &str, out: *mut c_char, capacity: i64) -> Result<()> {
-    if text.len() as i64 >= capacity {
-        return fail(E_RANGE, format!("a text of {} bytes for a buffer of {}", text.len(), capacity));
+unsafe extern "C" fn save<T: Plugin>(me: Me, out: *const Stream, e: Fail) -> Status {
+    guard(e, || of::<T>(me).save(&*out))
+}
+
+unsafe extern "C" fn load<T: Plugin>(me: MeMut, from: *const Stream, e: Fail) -> Status {
+    guard(e, || of_mut::<T>(me).load(&*from))
+}
+
+unsafe extern "C" fn describe<T: Plugin>(me: Me, out: *const Stream, e: Fail) -> Status {
+    guard(e, || of::<T>(me).describe(&*out))
+}
+
+unsafe extern "C" fn identity<T: Plugin>(me: Me, out: *const Stream, e: Fail) -> Status {
+    guard(e, || of::<T>(me).identity(&*out))
+}
+
+unsafe extern "C" fn select<T: Plugin>(values: *const Value, wanted: *mut u8, e: Fail) -> Status {
+    guard(e, || T::select(&Values::of::<T>(values), slice_mut(wanted, T::WANTS.len() as i64)))
+}
+
+unsafe extern "C" fn sizes<T: Plugin>(me: Me, out: *mut RawSizes, e: Fail) -> Status {
+    guard(e, || {
+        let (out, sizes) = (&mut *out, of::<T>(me).sizes());
+        out.prepare = sizes.prepare;
+        out.collect = sizes.collect;
+        out.record = sizes.record;
+        out.dim = sizes.dim;
+        out.clusters = sizes.clusters;
+        Ok(())
+    })
+}
+
+const fn head<T: Plugin>(size: usize) -> Head {
+    Head {
+        struct_size: size as u32,
+        flags: T::FLAGS,
+        create: create::<T>,
+        destroy: destroy::<T>,
+        save: if T::STATEFUL { Some(save::<T>) } else { None },
+        load: if T::STATEFUL { Some(load::<T>) } else { None },
+        describe: Some(describe::<T>),
+        identity: Some(identity::<T>),
+        select: Some(select::<T>),
     }
-    std::ptr::copy_nonoverlapping(text.as_ptr(), out as *mut u8, text.len());
-    *out.add(text.len()) = 0;
-    Ok(())
-}
-
-/// Returns an empty text when f panics.
-unsafe fn view_of<'a>(f: impl FnOnce() -> &'a [u8]) -> Text {
-    let bytes = quietly(|| Ok(f())).unwrap_or(&[]);
-    Text { data: bytes.as_ptr(), size: bytes.len() as i64 }
 }
 
 struct EstimatorOf<T>(PhantomData<T>);
 impl<T: Estimator> EstimatorOf<T> {
     const TABLE: EstimatorTable = EstimatorTable {
-        struct_size: std::mem::size_of::<EstimatorTable>() as u32,
-        flags: 0,
-        create: Self::create,
-        destroy: destroy::<T>,
-        save: if T::STATEFUL { Some(Self::save) } else { None },
-        load: if T::STATEFUL { Some(Self::load) } else { None },
-        prepare_size: if T::PREPARES { Some(Self::prepare_size) } else { None },
-        collect_size: if T::COLLECTS { Some(Self::collect_size) } else { None },
+        head: head::<T>(size_of::<EstimatorTable>()),
+        sizes: Some(sizes::<T>),
         prepare: if T::PREPARES { Some(Self::prepare) } else { None },
         compute: Self::compute,
         collect: if T::COLLECTS { Some(Self::collect) } else { None },
-        apply: if (T::COLLECTS || T::STATEFUL) && !T::RECORDS { Some(Self::apply) } else { None },
-        describe: if T::DESCRIBES { Some(Self::describe) } else { None },
-        record_size: if T::RECORDS { Some(Self::record_size) } else { None },
         record: if T::RECORDS { Some(Self::record) } else { None },
-        apply_records: if T::RECORDS { Some(Self::apply_records) } else { None },
-        columns: if T::COLUMNS.is_empty() { None } else { Some(Self::columns) },
+        apply: if T::STATEFUL || T::COLLECTS || T::RECORDS { Some(Self::apply) } else { None },
     };
-    unsafe extern "C" fn columns(_: *const c_void) -> *const *const c_char {
-        T::COLUMNS.as_ptr()
-    }
-    unsafe fn of<'a>(me: *const c_void) -> &'a T {
-        &*(me as *const T)
-    }
-    unsafe extern "C" fn create(host: *const Host, values: *const Value, clusters: i64, me: *mut *mut c_void, e: *mut ErrorBuffer) -> Status {
-        guard(e, || keep(me, T::new(&*host, &Values(values), clusters)))
-    }
-    unsafe extern "C" fn save(me: *const c_void, out: *const Stream, e: *mut ErrorBuffer) -> Status {
-        guard(e, || Self::of(me).save(&*out))
-    }
-    unsafe extern "C" fn load(me: *mut c_void, from: *const Stream, e: *mut ErrorBuffer) -> Status {
-        guard(e, || (*(me as *mut T)).load(&*from))
-    }
-    unsafe extern "C" fn prepare_size(me: *const c_void) -> i64 {
-        number(|| Self::of(me).prepare_size())
-    }
-    unsafe extern "C" fn collect_size(me: *const c_void) -> i64 {
-        number(|| Self::of(me).collect_size())
-    }
-    unsafe extern "C" fn prepare(me: *const c_void, batch: *const Batch, group: i64, sum: *mut f64, e: *mut ErrorBuffer) -> Status {
-        guard(e, || Self::of(me).prepare(&*batch, group as usize, slice_mut(sum, Self::of(me).prepare_size())))
-    }
-    unsafe extern "C" fn compute(me: *const c_void, batch: *const Batch, prepared: *const f64, out: *mut AdvantageBuffers, e: *mut ErrorBuffer) -> Status {
+    unsafe extern "C" fn prepare(me: Me, batch: *const RawBatch, group: i64, sum: *mut f64, e: Fail) -> Status {
         guard(e, || {
-            let (b, o) = (&*batch, &mut *out);
+            let me = of::<T>(me);
+            me.prepare(&Batch::of::<T>(&*batch), group as usize, slice_mut(sum, me.sizes().prepare))
+        })
+    }
+    unsafe extern "C" fn compute(me: Me, batch: *const RawBatch, prepared: *const f64, out: *mut RawAdvantages, e: Fail) -> Status {
+        guard(e, || {
+            let (me, b, o) = (of::<T>(me), &*batch, &mut *out);
             let mut advantages = Advantages {
                 advantage: slice_mut(o.advantage, b.n_rollouts),
                 rollout_weight: slice_mut(o.rollout_weight, b.n_rollouts),
+                token_advantage: slice_mut(o.token_advantage, b.n_tokens),
                 baseline: slice_mut(o.baseline, b.n_groups),
                 scale: slice_mut(o.scale, b.n_groups),
                 confidence: slice_mut(o.confidence, b.n_groups),
-                token_advantage: slice_mut(o.token_advantage, b.n_tokens),
-                refill_groups: &mut o.refill_groups,
+                extra_groups: &mut o.extra_groups,
             };
-            let n = if T::PREPARES { Self::of(me).prepare_size() } else { 0 };
-            Self::of(me).compute(b, slice(prepared, n), &mut advantages)
+            me.compute(&Batch::of::<T>(b), slice(prepared, me.sizes().prepare), &mut advantages)
         })
     }
-    unsafe extern "C" fn collect(me: *const c_void, batch: *const Batch, group: i64, sum: *mut f64, e: *mut ErrorBuffer) -> Status {
-        guard(e, || Self::of(me).collect(&*batch, group as usize, slice_mut(sum, Self::of(me).collect_size())))
-    }
-    unsafe extern "C" fn apply(me: *mut c_void, step: i64, collected: *const f64, e: *mut ErrorBuffer) -> Status {
+    unsafe extern "C" fn collect(me: Me, batch: *const RawBatch, group: i64, sum: *mut f64, e: Fail) -> Status {
         guard(e, || {
-            let n = if T::COLLECTS { Self::of(me).collect_size() } else { 0 };
-            (*(me as *mut T)).apply(step, slice(collected, n))
+            let me = of::<T>(me);
+            me.collect(&Batch::of::<T>(&*batch), group as usize, slice_mut(sum, me.sizes().collect))
         })
     }
-    unsafe extern "C" fn describe(me: *const c_void, out: *const Stream, e: *mut ErrorBuffer) -> Status {
-        guard(e, || Self::of(me).describe(&*out))
-    }
-    unsafe extern "C" fn record_size(me: *const c_void) -> i64 {
-        number(|| Self::of(me).record_size())
-    }
-    unsafe extern "C" fn record(me: *const c_void, batch: *const Batch, group: i64, record: *mut f64, e: *mut ErrorBuffer) -> Status {
-        guard(e, || Self::of(me).record(&*batch, group as usize, slice_mut(record, Self::of(me).record_size())))
-    }
-    unsafe extern "C" fn apply_records(
-        me: *mut c_void, step: i64, collected: *const f64, uid: *const u64, records: *const f64, n: i64, e: *mut ErrorBuffer,
-    ) -> Status {
+    unsafe extern "C" fn record(me: Me, batch: *const RawBatch, group: i64, record: *mut f64, e: Fail) -> Status {
         guard(e, || {
-            let size = if T::COLLECTS { Self::of(me).collect_size() } else { 0 };
-            let each = Self::of(me).record_size();
-            (*(me as *mut T)).apply_records(step, slice(collected, size), slice(uid, n), slice(records, n * each))
+            let me = of::<T>(me);
+            me.record(&Batch::of::<T>(&*batch), group as usize, slice_mut(record, me.sizes().record))
         })
     }
-}
-
-struct VerifierOf<T>(PhantomData<T>);
-impl<T: Verifier> VerifierOf<T> {
-    const TABLE: VerifierTable = VerifierTable {
-        struct_size: std::mem::size_of::<VerifierTable>() as u32,
-        flags: if T::GIVES_SEGMENTS { GIVES_SEGMENTS } else { 0 },
-        create: Self::create,
-        destroy: destroy::<T>,
-        verify: Self::verify,
-        explain: if T::EXPLAINS { Some(Self::explain) } else { None },
-        submit: if T::WAITS { Some(Self::submit) } else { None },
-        poll: if T::WAITS { Some(Self::poll) } else { None },
-        cancel: if T::WAITS { Some(Self::cancel) } else { None },
-        uses: Some(Self::uses),
-    };
-    /// After a panic all bits are set, which the host refuses.
-    unsafe extern "C" fn uses(values: *const Value) -> u32 {
-        quietly(|| Ok(T::uses(&Values(values)))).unwrap_or(u32::MAX)
-    }
-    unsafe extern "C" fn submit(me: *mut c_void, answer: *const AnswerView, ticket: i64, e: *mut ErrorBuffer) -> Status {
-        guard(e, || (*(me as *mut T)).submit(&Self::answer(&*answer), ticket))
-    }
-    unsafe extern "C" fn poll(me: *mut c_void, waiting: *const Waiting, e: *mut ErrorBuffer) -> Status {
+    unsafe extern "C" fn apply(me: MeMut, update: *const RawUpdate, e: Fail) -> Status {
         guard(e, || {
-            let w = &*waiting;
-            let done = slice_mut(w.done, w.n);
-            for (i, verdict) in (*(me as *mut T)).poll(slice(w.ticket, w.n), w.wait_ns)? {
-                Self::write(&mut **w.verdict.add(i), &verdict);
-                done[i] = TICKET_JUDGED;
-            }
-            Ok(())
-        })
-    }
-    unsafe extern "C" fn cancel(me: *mut c_void, ticket: i64) {
-        let _ = quietly(|| {
-            (*(me as *mut T)).cancel(ticket);
-            Ok(())
-        });
-    }
-    unsafe fn write(v: &mut VerdictBuffer, verdict: &Verdict) {
-        let (mut size, all) = (verdict.extracted.len().min(v.capacity as usize), &verdict.extracted);
-        while size > 0 && size < all.len() && all[size] & 0xc0 == 0x80 {
-            size -= 1; // not inside a character
-        }
-        slice_mut(v.extracted, size as i64).copy_from_slice(&all[..size]);
-        v.size = size as i64;
-        v.code = verdict.code;
-        v.reward = verdict.reward;
-        v.reason = verdict.reason;
-    }
-    unsafe fn answer<'a>(a: &'a AnswerView) -> Answer<'a> {
-        Answer {
-            prompt: a.prompt.bytes(),
-            completion: a.completion.bytes(),
-            answer: a.answer.bytes(),
-            row: a.row.bytes(),
-            deadline_ns: a.deadline_ns,
-        }
-    }
-    unsafe extern "C" fn explain(me: *mut c_void, answer: *const AnswerView, out: *const Stream, e: *mut ErrorBuffer) -> Status {
-        guard(e, || (*(me as *mut T)).explain(&Self::answer(&*answer), &*out))
-    }
-    unsafe extern "C" fn create(host: *const Host, values: *const Value, me: *mut *mut c_void, e: *mut ErrorBuffer) -> Status {
-        guard(e, || keep(me, T::new(&*host, &Values(values))))
-    }
-    unsafe extern "C" fn verify(
-        me: *mut c_void, answers: *const *const AnswerView, verdicts: *const *mut VerdictBuffer, n: i64, e: *mut ErrorBuffer,
-    ) -> Status {
-        guard(e, || {
-            for i in 0..n as usize {
-                let (a, v) = (&**answers.add(i), &mut **verdicts.add(i));
-                let verdict = T::verify_at(me as *mut T, &Self::answer(a))?;
-                Self::write(v, &verdict);
-                if T::GIVES_SEGMENTS && v.struct_size as usize >= std::mem::size_of::<VerdictBuffer>() && !v.segment.is_null() {
-                    let segments = T::segments_at(me as *mut T, &Self::answer(a))?;
-                    let n = segments.len().min(v.segment_capacity as usize);
-                    slice_mut(v.segment, n as i64).copy_from_slice(&segments[..n]);
-                    v.n_segments = n as i64;
-                }
-            }
-            Ok(())
+            let me = of_mut::<T>(me);
+            let sizes = me.sizes();
+            me.apply(&Update::of(&*update, sizes))
         })
     }
 }
@@ -1509,279 +1707,413 @@ impl<T: Verifier> VerifierOf<T> {
 struct ObjectiveOf<T>(PhantomData<T>);
 impl<T: Objective> ObjectiveOf<T> {
     const TABLE: ObjectiveTable = ObjectiveTable {
-        struct_size: std::mem::size_of::<ObjectiveTable>() as u32,
-        flags: T::FLAGS,
-        create: Self::create,
-        destroy: destroy::<T>,
-        save: if T::STATEFUL { Some(Self::save) } else { None },
-        load: if T::STATEFUL { Some(Self::load) } else { None },
-        prepare_size: if T::PREPARES { Some(Self::prepare_size) } else { None },
-        collect_size: if T::STATEFUL { Some(Self::collect_size) } else { None },
-        prepare: if T::PREPARES { Some(Self::prepare) } else { None },
+        head: head::<T>(size_of::<ObjectiveTable>()),
+        sizes: Some(sizes::<T>),
+        annotate: if T::ANNOTATES { Some(Self::annotate) } else { None },
         compute: Self::compute,
-        collect: if T::STATEFUL { Some(Self::collect) } else { None },
-        apply: if T::STATEFUL { Some(Self::apply) } else { None },
+        collect: if T::COLLECTS { Some(Self::collect) } else { None },
+        apply: if T::STATEFUL || T::COLLECTS { Some(Self::apply) } else { None },
     };
-    unsafe extern "C" fn create(
-        host: *const Host, values: *const Value, loss: *const Loss, me: *mut *mut c_void, e: *mut ErrorBuffer,
-    ) -> Status {
-        guard(e, || keep(me, T::new(&*host, &Values(values), &*loss)))
-    }
-    unsafe extern "C" fn prepare_size(me: *const c_void) -> i64 {
-        number(|| (*(me as *const T)).prepare_size())
-    }
-    unsafe extern "C" fn collect_size(me: *const c_void) -> i64 {
-        number(|| (*(me as *const T)).collect_size())
-    }
-    unsafe extern "C" fn prepare(me: *const c_void, tokens: *const Tokens, prepared: *mut f64, e: *mut ErrorBuffer) -> Status {
+    unsafe extern "C" fn annotate(me: Me, tokens: *const RawTokens, annotated: *mut f64, e: Fail) -> Status {
         guard(e, || {
-            let (me, tokens) = (&*(me as *const T), &*tokens);
-            me.prepare(tokens, slice_mut(prepared, tokens.n * me.prepare_size()))
+            let (me, t) = (of::<T>(me), &*tokens);
+            let n = me.sizes().prepare;
+            me.annotate(&Tokens::of::<T>(t, n), slice_mut(annotated, t.n * n))
         })
     }
-    unsafe extern "C" fn compute(me: *const c_void, tokens: *const Tokens, out: *mut TokenLossBuffers, e: *mut ErrorBuffer) -> Status {
-        guard(e, || (*(me as *const T)).compute(&*tokens, &mut (*out).view((*tokens).n)))
-    }
-    unsafe extern "C" fn collect(
-        me: *const c_void, tokens: *const Tokens, loss: *const TokenLossBuffers, sum: *mut f64, e: *mut ErrorBuffer,
-    ) -> Status {
+    unsafe extern "C" fn compute(me: Me, tokens: *const RawTokens, out: *mut RawTokenLoss, e: Fail) -> Status {
         guard(e, || {
-            let me = &*(me as *const T);
-            me.collect(&*tokens, &(*loss).view((*tokens).n), slice_mut(sum, me.collect_size()))
+            let (me, t) = (of::<T>(me), &*tokens);
+            me.compute(&Tokens::of::<T>(t, me.sizes().prepare), &mut (*out).view(t.n))
         })
     }
-    unsafe extern "C" fn apply(me: *mut c_void, step: i64, collected: *const f64, e: *mut ErrorBuffer) -> Status {
+    unsafe extern "C" fn collect(me: Me, tokens: *const RawTokens, loss: *const RawTokenLoss, sum: *mut f64, e: Fail) -> Status {
         guard(e, || {
-            let me = &mut *(me as *mut T);
-            let n = me.collect_size();
-            me.apply(step, slice(collected, n))
+            let (me, t) = (of::<T>(me), &*tokens);
+            let sizes = me.sizes();
+            me.collect(&Tokens::of::<T>(t, sizes.prepare), &(*loss).view(t.n), slice_mut(sum, sizes.collect))
         })
     }
-    unsafe extern "C" fn save(me: *const c_void, out: *const Stream, e: *mut ErrorBuffer) -> Status {
-        guard(e, || (*(me as *const T)).save(&*out))
-    }
-    unsafe extern "C" fn load(me: *mut c_void, from: *const Stream, e: *mut ErrorBuffer) -> Status {
-        guard(e, || (*(me as *mut T)).load(&*from))
+    unsafe extern "C" fn apply(me: MeMut, update: *const RawUpdate, e: Fail) -> Status {
+        guard(e, || {
+            let me = of_mut::<T>(me);
+            let sizes = me.sizes();
+            me.apply(&Update::of(&*update, sizes))
+        })
     }
 }
 
 struct CurriculumOf<T>(PhantomData<T>);
 impl<T: Curriculum> CurriculumOf<T> {
     const TABLE: CurriculumTable = CurriculumTable {
-        struct_size: std::mem::size_of::<CurriculumTable>() as u32,
-        flags: 0,
-        create: Self::create,
-        destroy: destroy::<T>,
-        save: if T::STATEFUL { Some(Self::save) } else { None },
-        load: if T::STATEFUL { Some(Self::load) } else { None },
+        head: head::<T>(size_of::<CurriculumTable>()),
         next: if T::CHOOSES { Some(Self::next) } else { None },
         keep: if T::KEEPS { Some(Self::keep) } else { None },
         apply: if T::STATEFUL { Some(Self::apply) } else { None },
-        describe: None,
     };
-    unsafe extern "C" fn create(
-        host: *const Host, values: *const Value, rows: *const Rows, me: *mut *mut c_void, e: *mut ErrorBuffer,
-    ) -> Status {
-        guard(e, || keep(me, T::new(&*host, &Values(values), &*rows)))
-    }
-    unsafe extern "C" fn next(me: *const c_void, draw: *const Draw, row: *mut i64, rollouts: *mut i64, e: *mut ErrorBuffer) -> Status {
+    unsafe extern "C" fn next(me: Me, draw: *const RawDraw, out: *mut RawChoice, e: Fail) -> Status {
         guard(e, || {
-            let n = (*draw).n;
-            (*(me as *const T)).next(&*draw, slice_mut(row, n), slice_mut(rollouts, n))
+            let (d, o) = (&*draw, &*out);
+            let draw =
+                Draw { step: d.step, cursor: d.cursor, ordered: slice(d.ordered, d.n), drawn: slice(d.drawn, d.n_drawn) };
+            of::<T>(me).next(&draw, slice_mut(o.row, d.n), slice_mut(o.n_rollouts, d.n))
         })
     }
-    unsafe extern "C" fn keep(
-        me: *const c_void, groups: *const Groups, fate: *mut u8, replace: *mut i64, e: *mut ErrorBuffer,
-    ) -> Status {
+    unsafe extern "C" fn keep(me: Me, groups: *const RawBatch, out: *mut RawKept, e: Fail) -> Status {
         guard(e, || {
-            *replace = (*(me as *const T)).keep(&*groups, slice_mut(fate, (*groups).n_rollouts))?;
+            let (groups, out) = (&*groups, &mut *out);
+            out.extra_groups = of::<T>(me).keep(&Batch::of::<T>(groups), slice_mut(out.fate, groups.n_rollouts))?;
             Ok(())
         })
     }
-    unsafe extern "C" fn apply(me: *mut c_void, groups: *const Groups, e: *mut ErrorBuffer) -> Status {
-        guard(e, || (*(me as *mut T)).apply(&*groups))
+    unsafe extern "C" fn apply(me: MeMut, groups: *const RawBatch, e: Fail) -> Status {
+        guard(e, || of_mut::<T>(me).apply(&Batch::of::<T>(&*groups)))
     }
-    unsafe extern "C" fn save(me: *const c_void, out: *const Stream, e: *mut ErrorBuffer) -> Status {
-        guard(e, || (*(me as *const T)).save(&*out))
+}
+
+struct VerifierOf<T>(PhantomData<T>);
+impl<T: Verifier> VerifierOf<T> {
+    const TABLE: VerifierTable = VerifierTable {
+        head: head::<T>(size_of::<VerifierTable>()),
+        uses: Some(Self::uses),
+        verify: Self::verify,
+        explain: if T::EXPLAINS { Some(Self::explain) } else { None },
+        submit: if T::WAITS { Some(Self::submit) } else { None },
+        poll: if T::WAITS { Some(Self::poll) } else { None },
+        take: if T::WAITS { Some(Self::take) } else { None },
+        cancel: if T::WAITS { Some(Self::cancel) } else { None },
+    };
+    /// After a panic all bits are set, which the host refuses.
+    unsafe extern "C" fn uses(values: *const Value) -> u32 {
+        quietly(|| Ok(T::uses(&Values::of::<T>(values)))).unwrap_or(u32::MAX)
     }
-    unsafe extern "C" fn load(me: *mut c_void, from: *const Stream, e: *mut ErrorBuffer) -> Status {
-        guard(e, || (*(me as *mut T)).load(&*from))
+    unsafe extern "C" fn verify(
+        me: MeMut, completions: *const *const RawCompletion, out: *const *mut RawVerdict, n: i64, e: Fail,
+    ) -> Status {
+        guard(e, || {
+            let completions: Vec<Completion> = slice(completions, n).iter().map(|c| Completion::of(&**c)).collect();
+            let verdicts = of::<T>(me).verify_all(&completions)?;
+            if verdicts.len() != completions.len() {
+                return fail(E_PLUGIN, format!("{} verdicts on {} completions", verdicts.len(), completions.len()));
+            }
+            verdicts.iter().zip(slice(out, n)).try_for_each(|(verdict, out)| verdict.write::<T>(&mut **out))
+        })
+    }
+    unsafe extern "C" fn explain(me: MeMut, completion: *const RawCompletion, out: *const Stream, e: Fail) -> Status {
+        guard(e, || of::<T>(me).explain(&Completion::of(&*completion), &*out))
+    }
+    unsafe extern "C" fn submit(me: MeMut, completion: *const RawCompletion, ticket: i64, e: Fail) -> Status {
+        guard(e, || of::<T>(me).submit(&Completion::of(&*completion), ticket))
+    }
+    unsafe extern "C" fn poll(me: MeMut, waiting: *const RawWaiting, e: Fail) -> Status {
+        guard(e, || {
+            let w = &*waiting;
+            of::<T>(me).poll(slice(w.ticket, w.n), slice_mut(w.state, w.n), w.wait_ns)
+        })
+    }
+    unsafe extern "C" fn take(me: MeMut, ticket: i64, out: *mut RawVerdict, e: Fail) -> Status {
+        guard(e, || of::<T>(me).take(ticket)?.write::<T>(&mut *out))
+    }
+    unsafe extern "C" fn cancel(me: MeMut, ticket: i64) {
+        let _ = quietly(|| {
+            of::<T>(me).cancel(ticket);
+            Ok(())
+        });
     }
 }
 
 struct EncoderOf<T>(PhantomData<T>);
 impl<T: Encoder> EncoderOf<T> {
     const TABLE: EncoderTable = EncoderTable {
-        struct_size: std::mem::size_of::<EncoderTable>() as u32,
-        flags: 0,
-        create: Self::create,
-        destroy: destroy::<T>,
-        dim: Self::dim,
+        head: head::<T>(size_of::<EncoderTable>()),
+        sizes: sizes::<T>,
         encode: Self::encode,
         fit: if T::FITS { Some(Self::fit) } else { None },
-        save: if T::FITS { Some(Self::save) } else { None },
-        load: if T::FITS { Some(Self::load) } else { None },
-        identity: if T::IDENTIFIES { Some(Self::identity) } else { None },
     };
-    unsafe extern "C" fn identity(me: *const c_void, text: *mut c_char, capacity: i64, e: *mut ErrorBuffer) -> Status {
-        guard(e, || copy_text(&(*(me as *const T)).identity()?, text, capacity))
-    }
-    unsafe extern "C" fn create(host: *const Host, values: *const Value, me: *mut *mut c_void, e: *mut ErrorBuffer) -> Status {
-        guard(e, || keep(me, T::new(&*host, &Values(values))))
-    }
-    unsafe extern "C" fn dim(me: *const c_void) -> i64 {
-        number(|| (*(me as *const T)).dim())
-    }
-    unsafe extern "C" fn encode(me: *mut c_void, texts: *const Text, n: i64, out: *mut f32, e: *mut ErrorBuffer) -> Status {
+    unsafe extern "C" fn encode(me: MeMut, texts: *const Text, n: i64, out: *mut f32, e: Fail) -> Status {
         guard(e, || {
-            let me = &mut *(me as *mut T);
-            let dim = me.dim();
-            me.encode(slice(texts, n), slice_mut(out, n * dim))
+            let me = of::<T>(me);
+            me.encode(slice(texts, n), slice_mut(out, n * me.sizes().dim))
         })
     }
-    unsafe extern "C" fn fit(me: *mut c_void, texts: *const Text, n: i64, e: *mut ErrorBuffer) -> Status {
-        guard(e, || (*(me as *mut T)).fit(slice(texts, n)))
-    }
-    unsafe extern "C" fn save(me: *const c_void, out: *const Stream, e: *mut ErrorBuffer) -> Status {
-        guard(e, || (*(me as *const T)).save(&*out))
-    }
-    unsafe extern "C" fn load(me: *mut c_void, from: *const Stream, e: *mut ErrorBuffer) -> Status {
-        guard(e, || (*(me as *mut T)).load(&*from))
+    unsafe extern "C" fn fit(me: MeMut, texts: *const Text, n: i64, e: Fail) -> Status {
+        guard(e, || of_mut::<T>(me).fit(slice(texts, n)))
     }
 }
 
 struct CodebookOf<T>(PhantomData<T>);
 impl<T: Codebook> CodebookOf<T> {
     const TABLE: CodebookTable = CodebookTable {
-        struct_size: std::mem::size_of::<CodebookTable>() as u32,
-        flags: 0,
-        create: Self::create,
-        destroy: destroy::<T>,
-        size: Self::size,
-        dim: Self::dim,
+        head: head::<T>(size_of::<CodebookTable>()),
+        sizes: sizes::<T>,
         assign: Self::assign,
         fit: if T::FITS { Some(Self::fit) } else { None },
-        save: if T::FITS { Some(Self::save) } else { None },
-        load: if T::FITS { Some(Self::load) } else { None },
-        encoder_identity: if T::ENCODER { Some(Self::encoder_identity) } else { None },
-        encoder_state: if T::ENCODER_STATE { Some(Self::encoder_state) } else { None },
-        cluster_name: if T::NAMES { Some(Self::cluster_name) } else { None },
+        encoder_identity: Some(Self::encoder_identity),
+        encoder_state: Some(Self::encoder_state),
+        cluster_name: Some(Self::cluster_name),
     };
-    unsafe extern "C" fn encoder_identity(me: *const c_void, text: *mut c_char, capacity: i64, e: *mut ErrorBuffer) -> Status {
-        guard(e, || copy_text(&(*(me as *const T)).encoder_identity()?, text, capacity))
+    unsafe fn prompts<'a>(p: &'a RawPrompts, dim: i64) -> Prompts<'a> {
+        Prompts { n: p.n as usize, embedding: slice(p.embedding, p.n * dim), rows: slice(p.row, p.n) }
     }
-    unsafe extern "C" fn encoder_state(me: *const c_void) -> Text {
-        view_of(|| (*(me as *const T)).encoder_state())
-    }
-    unsafe extern "C" fn cluster_name(me: *const c_void, k: i64) -> Text {
-        view_of(|| (*(me as *const T)).cluster_name(k))
-    }
-    unsafe extern "C" fn create(host: *const Host, values: *const Value, me: *mut *mut c_void, e: *mut ErrorBuffer) -> Status {
-        guard(e, || keep(me, T::new(&*host, &Values(values))))
-    }
-    unsafe extern "C" fn size(me: *const c_void) -> i64 {
-        number(|| (*(me as *const T)).size())
-    }
-    unsafe extern "C" fn dim(me: *const c_void) -> i64 {
-        number(|| (*(me as *const T)).dim())
-    }
-    unsafe extern "C" fn assign(
-        me: *const c_void, embedding: *const f32, rows: *const Text, n: i64, cluster: *mut i32, distance: *mut f32, e: *mut ErrorBuffer,
-    ) -> Status {
+    unsafe extern "C" fn assign(me: Me, prompts: *const RawPrompts, out: *mut RawAssignment, e: Fail) -> Status {
         guard(e, || {
-            let me = &*(me as *const T);
-            me.assign(slice(embedding, n * me.dim()), slice(rows, n), slice_mut(cluster, n), slice_mut(distance, n))
+            let (me, p, o) = (of::<T>(me), &*prompts, &*out);
+            me.assign(&Self::prompts(p, me.sizes().dim), slice_mut(o.cluster, p.n), slice_mut(o.distance, p.n))
         })
     }
-    unsafe extern "C" fn fit(me: *mut c_void, rows: *const Text, n: i64, e: *mut ErrorBuffer) -> Status {
-        guard(e, || (*(me as *mut T)).fit(slice(rows, n)))
+    unsafe extern "C" fn fit(me: MeMut, prompts: *const RawPrompts, e: Fail) -> Status {
+        guard(e, || {
+            let me = of_mut::<T>(me);
+            let dim = me.sizes().dim;
+            me.fit(&Self::prompts(&*prompts, dim))
+        })
     }
-    unsafe extern "C" fn save(me: *const c_void, out: *const Stream, e: *mut ErrorBuffer) -> Status {
-        guard(e, || (*(me as *const T)).save(&*out))
+    unsafe extern "C" fn encoder_identity(me: Me, out: *const Stream, e: Fail) -> Status {
+        guard(e, || of::<T>(me).encoder_identity(&*out))
     }
-    unsafe extern "C" fn load(me: *mut c_void, from: *const Stream, e: *mut ErrorBuffer) -> Status {
-        guard(e, || (*(me as *mut T)).load(&*from))
+    unsafe extern "C" fn encoder_state(me: Me, out: *const Stream, e: Fail) -> Status {
+        guard(e, || of::<T>(me).encoder_state(&*out))
+    }
+    unsafe extern "C" fn cluster_name(me: Me, k: i64, out: *const Stream, e: Fail) -> Status {
+        guard(e, || of::<T>(me).cluster_name(k, &*out))
     }
 }
 
-// ---------------------------------------------------------------- descriptors
+struct EnvironmentOf<T>(PhantomData<T>);
+impl<T: Environment> EnvironmentOf<T> {
+    const TABLE: EnvironmentTable = EnvironmentTable {
+        head: head::<T>(size_of::<EnvironmentTable>()),
+        uses: Some(Self::uses),
+        card: if T::HAS_CARD { Some(Self::card) } else { None },
+        open: Self::open,
+        close: Self::close,
+        reset: Self::reset,
+        step: Self::step,
+        save_session: if T::SAVES_SESSIONS { Some(Self::save_session) } else { None },
+        load_session: if T::SAVES_SESSIONS { Some(Self::load_session) } else { None },
+    };
+    /// After a panic all bits are set, which the host refuses.
+    unsafe extern "C" fn uses(values: *const Value) -> u32 {
+        quietly(|| Ok(T::uses(&Values::of::<T>(values)))).unwrap_or(u32::MAX)
+    }
+    unsafe extern "C" fn card(values: *const Value, out: *const Stream, e: Fail) -> Status {
+        guard(e, || T::card(&Values::of::<T>(values), &*out))
+    }
+    unsafe extern "C" fn open(me: MeMut, session: *mut MeMut, e: Fail) -> Status {
+        guard(e, || keep(session, of::<T>(me).open()))
+    }
+    unsafe extern "C" fn close(_: MeMut, session: MeMut) {
+        destroy::<T::Session>(session)
+    }
+    unsafe extern "C" fn reset(me: MeMut, session: MeMut, episode: *const RawEpisode, out: *mut Observation, e: Fail) -> Status {
+        guard(e, || {
+            let raw = &*episode;
+            let episode = Episode {
+                row: raw.row.bytes(),
+                messages: raw.messages.bytes(),
+                prompt_uid: raw.prompt_uid,
+                group: raw.group,
+                index: raw.index,
+                seed: raw.seed,
+                noise: raw.noise,
+                max_turns: raw.max_turns,
+                max_tokens: raw.max_tokens,
+                deadline_ns: raw.deadline_ns,
+            };
+            of::<T>(me).reset(of_mut::<T::Session>(session), &episode, &mut *out)
+        })
+    }
+    unsafe extern "C" fn step(
+        me: MeMut, sessions: *const MeMut, acts: *const *const RawAct, out: *const *mut Observation, n: i64, e: Fail,
+    ) -> Status {
+        guard(e, || {
+            for ((session, act), out) in slice(sessions, n).iter().zip(slice(acts, n)).zip(slice(out, n)) {
+                let raw = &**act;
+                let act = Act {
+                    turn: raw.turn,
+                    text: raw.text.bytes(),
+                    calls: slice(raw.call, raw.n_calls).iter().map(|c| &**c).collect(),
+                    n_unparsed: raw.n_unparsed,
+                    tokens: slice(raw.token, raw.n_tokens),
+                    deadline_ns: raw.deadline_ns,
+                    finish: raw.finish,
+                };
+                of::<T>(me).step(of_mut::<T::Session>(*session), &act, &mut **out)?;
+            }
+            Ok(())
+        })
+    }
+    unsafe extern "C" fn save_session(me: MeMut, session: Me, out: *const Stream, e: Fail) -> Status {
+        guard(e, || of::<T>(me).save_session(of::<T::Session>(session), &*out))
+    }
+    unsafe extern "C" fn load_session(me: MeMut, session: MeMut, from: *const Stream, e: Fail) -> Status {
+        guard(e, || of::<T>(me).load_session(of_mut::<T::Session>(session), &*from))
+    }
+}
 
+// ---------------------------------------------------------------- parameters and descriptors
+
+/// Param::float(c!("rate"), c!("0.1"), c!("weight of the newest batch")).above(0.0).max(1.0)
 impl Param {
-    const fn of(kind: i32, key: *const c_char, fallback: *const c_char, doc: *const c_char, min: f64, max: f64, flags: u32) -> Param {
-        Param { key, fallback, doc, unit: std::ptr::null(), choices: std::ptr::null(), min, max, kind, flags }
+    const fn of(kind: i32, key: *const c_char, fallback: *const c_char, doc: *const c_char) -> Param {
+        Param {
+            key,
+            fallback,
+            doc,
+            unit: std::ptr::null(),
+            choices: std::ptr::null(),
+            min: 0.0,
+            max: 0.0,
+            kind,
+            flags: 0,
+            group: std::ptr::null(),
+            choice_docs: std::ptr::null(),
+            old_keys: std::ptr::null(),
+        }
     }
-    /// min == max == 0: any finite number
-    pub const fn float(key: *const c_char, fallback: *const c_char, doc: *const c_char, min: f64, max: f64, flags: u32) -> Param {
-        Param::of(FLOAT, key, fallback, doc, min, max, flags)
+    pub const fn float(key: *const c_char, fallback: *const c_char, doc: *const c_char) -> Param {
+        Param::of(PARAM_FLOAT, key, fallback, doc)
     }
-    pub const fn int(key: *const c_char, fallback: *const c_char, doc: *const c_char, min: f64, max: f64, flags: u32) -> Param {
-        Param::of(INT, key, fallback, doc, min, max, flags)
+    pub const fn int(key: *const c_char, fallback: *const c_char, doc: *const c_char) -> Param {
+        Param::of(PARAM_INT, key, fallback, doc)
     }
     pub const fn flag(key: *const c_char, fallback: *const c_char, doc: *const c_char) -> Param {
-        Param::of(BOOL, key, fallback, doc, 0.0, 0.0, 0)
+        Param::of(PARAM_BOOL, key, fallback, doc)
     }
     pub const fn string(key: *const c_char, fallback: *const c_char, doc: *const c_char) -> Param {
-        Param::of(STRING, key, fallback, doc, 0.0, 0.0, 0)
+        Param::of(PARAM_STRING, key, fallback, doc)
+    }
+    pub const fn path(key: *const c_char, fallback: *const c_char, doc: *const c_char) -> Param {
+        Param::of(PARAM_PATH, key, fallback, doc)
+    }
+    pub const fn choice(key: *const c_char, fallback: *const c_char, doc: *const c_char, choices: List) -> Param {
+        Param { choices: choices.0.as_ptr(), ..Param::of(PARAM_CHOICE, key, fallback, doc) }
+    }
+    /// The least and the greatest value.
+    pub const fn min(self, min: f64) -> Param {
+        Param { min, flags: self.flags | PARAM_MIN, ..self }
+    }
+    pub const fn max(self, max: f64) -> Param {
+        Param { max, flags: self.flags | PARAM_MAX, ..self }
+    }
+    /// Bounds that are not allowed themselves.
+    pub const fn above(self, min: f64) -> Param {
+        Param { min, flags: self.flags | PARAM_MIN | PARAM_ABOVE_MIN, ..self }
+    }
+    pub const fn below(self, max: f64) -> Param {
+        Param { max, flags: self.flags | PARAM_MAX | PARAM_BELOW_MAX, ..self }
+    }
+    pub const fn unit(self, unit: *const c_char) -> Param {
+        Param { unit, ..self }
+    }
+    /// Further PARAM_... bits.
+    pub const fn flags(self, flags: u32) -> Param {
+        Param { flags: self.flags | flags, ..self }
     }
 }
 
-/// The descriptor's own members; texts are made by c!.
+/// Want::new(c!("entropy"), tare::AXIS_TOKEN, tare::F32)
+impl Want {
+    pub const fn new(name: *const c_char, axis: i32, kind: i32) -> Want {
+        Want { name, axis, kind, flags: 0, width: 1 }
+    }
+    pub const fn optional(self) -> Want {
+        Want { flags: WANT_OPTIONAL, ..self }
+    }
+    /// Numbers of an entry; 0: as many as there are.
+    pub const fn width(self, width: u32) -> Want {
+        Want { width, ..self }
+    }
+}
+
+/// The descriptor's own texts, made by c!.
 pub struct About {
-    pub name: *const c_char,
-    pub version: *const c_char,
-    pub summary: *const c_char,
-    pub license: *const c_char,
-    pub source: *const c_char,
-    pub needs: u32,
-    pub threading: u32,
+    name: *const c_char,
+    version: *const c_char,
+    summary: *const c_char,
+    license: *const c_char,
+    pairs: *const *const c_char,
 }
 
 impl About {
     pub const fn new(name: *const c_char, version: *const c_char, summary: *const c_char, license: *const c_char) -> About {
-        About { name, version, summary, license, source: std::ptr::null(), needs: 0, threading: SINGLE_THREAD }
+        About { name, version, summary, license, pairs: std::ptr::null() }
+    }
+    /// Key, value, key, value, ...: list!["paper", "arXiv 2402.03300"]
+    pub const fn pairs(self, pairs: List) -> About {
+        About { pairs: pairs.0.as_ptr(), ..self }
     }
 }
 
-const fn descriptor(kind: i32, a: About, params: &'static [Param], functions: *const c_void) -> Descriptor {
+const fn descriptor<T: Plugin>(kind: i32, a: About, functions: *const Void) -> Descriptor {
     Descriptor {
-        struct_size: std::mem::size_of::<Descriptor>() as u32,
+        struct_size: size_of::<Descriptor>() as u32,
         kind,
         name: a.name,
         version: a.version,
         summary: a.summary,
         license: a.license,
-        source: a.source,
-        params: params.as_ptr(),
-        n_params: params.len() as u32,
-        param_size: std::mem::size_of::<Param>() as u32,
-        needs: a.needs,
-        threading: a.threading,
+        about: a.pairs,
+        params: T::PARAMS.as_ptr(),
+        wants: T::WANTS.as_ptr(),
+        n_params: T::PARAMS.len() as u32,
+        param_size: size_of::<Param>() as u32,
+        n_wants: T::WANTS.len() as u32,
+        want_size: size_of::<Want>() as u32,
+        calls: T::CALLS,
+        flags: 0,
+        minor_needed: T::MINOR_NEEDED,
+        state_version: if T::STATEFUL { T::STATE_VERSION } else { 0 },
+        state_oldest: if T::STATEFUL { T::STATE_OLDEST } else { 0 },
+        reserved: 0,
         functions,
+        extension: None,
     }
 }
 
-pub const fn estimator<T: Estimator>(a: About, params: &'static [Param]) -> Descriptor {
-    descriptor(1, a, params, &EstimatorOf::<T>::TABLE as *const EstimatorTable as *const c_void)
+pub const fn estimator<T: Estimator>(a: About) -> Descriptor {
+    descriptor::<T>(KIND_ESTIMATOR, a, &EstimatorOf::<T>::TABLE as *const EstimatorTable as *const Void)
 }
-pub const fn verifier<T: Verifier>(a: About, params: &'static [Param]) -> Descriptor {
-    assert!(a.threading != REENTRANT, "a Verifier changes itself (&mut self), so one instance cannot serve several threads; use shared_verifier");
-    descriptor(2, a, params, &VerifierOf::<T>::TABLE as *const VerifierTable as *const c_void)
+pub const fn verifier<T: Verifier>(a: About) -> Descriptor {
+    descriptor::<T>(KIND_VERIFIER, a, &VerifierOf::<T>::TABLE as *const VerifierTable as *const Void)
 }
-/// threading is REENTRANT.
-pub const fn shared_verifier<T: SharedVerifier>(a: About, params: &'static [Param]) -> Descriptor {
-    let about = About { threading: REENTRANT, ..a };
-    descriptor(2, about, params, &VerifierOf::<Concurrent<T>>::TABLE as *const VerifierTable as *const c_void)
+pub const fn encoder<T: Encoder>(a: About) -> Descriptor {
+    assert!(!T::FITS || T::STATEFUL, "FITS requires STATEFUL");
+    descriptor::<T>(KIND_ENCODER, a, &EncoderOf::<T>::TABLE as *const EncoderTable as *const Void)
 }
-pub const fn encoder<T: Encoder>(a: About, params: &'static [Param]) -> Descriptor {
-    assert!(a.threading != REENTRANT, "an Encoder changes itself (&mut self), so one instance cannot serve several threads");
-    descriptor(3, a, params, &EncoderOf::<T>::TABLE as *const EncoderTable as *const c_void)
+pub const fn codebook<T: Codebook>(a: About) -> Descriptor {
+    assert!(!T::FITS || T::STATEFUL, "FITS requires STATEFUL");
+    descriptor::<T>(KIND_CODEBOOK, a, &CodebookOf::<T>::TABLE as *const CodebookTable as *const Void)
 }
-pub const fn codebook<T: Codebook>(a: About, params: &'static [Param]) -> Descriptor {
-    descriptor(4, a, params, &CodebookOf::<T>::TABLE as *const CodebookTable as *const c_void)
+pub const fn objective<T: Objective>(a: About) -> Descriptor {
+    descriptor::<T>(KIND_OBJECTIVE, a, &ObjectiveOf::<T>::TABLE as *const ObjectiveTable as *const Void)
 }
-pub const fn objective<T: Objective>(a: About, params: &'static [Param]) -> Descriptor {
-    descriptor(5, a, params, &ObjectiveOf::<T>::TABLE as *const ObjectiveTable as *const c_void)
+pub const fn curriculum<T: Curriculum>(a: About) -> Descriptor {
+    descriptor::<T>(KIND_CURRICULUM, a, &CurriculumOf::<T>::TABLE as *const CurriculumTable as *const Void)
 }
-pub const fn curriculum<T: Curriculum>(a: About, params: &'static [Param]) -> Descriptor {
-    descriptor(6, a, params, &CurriculumOf::<T>::TABLE as *const CurriculumTable as *const c_void)
+pub const fn environment<T: Environment>(a: About) -> Descriptor {
+    descriptor::<T>(KIND_ENVIRONMENT, a, &EnvironmentOf::<T>::TABLE as *const EnvironmentTable as *const Void)
+}
+
+pub const fn pointers<const N: usize>(descriptors: &'static [Descriptor; N]) -> [*const Descriptor; N] {
+    let mut out = [std::ptr::null(); N];
+    let mut i = 0;
+    while i < N {
+        out[i] = &descriptors[i] as *const Descriptor;
+        i += 1;
+    }
+    out
+}
+
+impl PluginFile {
+    pub const fn new(descriptors: &'static [*const Descriptor]) -> PluginFile {
+        PluginFile {
+            struct_size: size_of::<PluginFile>() as u32,
+            flags: 0,
+            minor_built: ABI_MINOR,
+            n_descriptors: descriptors.len() as u32,
+            descriptors: descriptors.as_ptr(),
+            build: c!("tare-sdk 1.0.0, rust"),
+        }
+    }
 }

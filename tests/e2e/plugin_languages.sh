@@ -16,7 +16,7 @@ if command -v c++ > /dev/null; then languages="$languages cpp"; else skipped="c+
 if command -v rustc > /dev/null && rustc --version > /dev/null 2>&1; then languages="$languages rust"; else skipped="${skipped:+$skipped; }rustc is not installed"; fi
 [ -n "$languages" ] || { echo "SKIP: neither c++ nor rustc is here"; exit 77; }
 for lang in $languages; do
-    for kind in estimator verifier encoder codebook objective curriculum; do
+    for kind in estimator verifier encoder codebook objective curriculum environment; do
         name=${lang}_$kind
         tare plugin new $kind $name --lang $lang > /dev/null
         ! grep -rq '@[A-Z]*@' $name || { echo "a placeholder remains in $name"; exit 1; }
@@ -31,26 +31,21 @@ case $languages in *cpp*)
     cat > cpp_fields/cpp_fields.cpp <<'CPP'
 #include <cmath>
 #include <tare/sdk.hpp>
+enum { W_WEIGHT, W_LEVEL, W_COUNT };
+static constexpr tare_want WANTS[W_COUNT] = {{"row.weight", TARE_AXIS_GROUP, TARE_F64, 0, 1}, {"row.level", TARE_AXIS_GROUP, TARE_F64, 0, 1}};
 class fields : public tare::estimator_base
 {
   public:
-    fields(const tare_host *, const tare_value *, int64_t) {}
-    const char *const *columns() const override
-    {
-        static const char *const names[] = {"weight", "level", nullptr};
-        return names;
-    }
+    explicit fields(const tare_setup &) {}
     void compute(const tare_batch &b, const double *, tare_advantages &out) const override
     {
-        for (int64_t m = 0; m < b.n_groups; m++) {
-            const double level = b.column[m * b.n_columns + 1];
-            out.baseline[m] = out.confidence[m] = 0;
-            for (int64_t i = b.group_begin[m]; i < b.group_begin[m + 1]; i++) out.advantage[i] = b.reward[i] * (std::isnan(level) ? 7 : level);
-        }
+        const double *level = tare::column<double>(b, W_LEVEL);
+        for (int64_t m = 0; m < b.n_groups; m++)
+            for (int64_t i = b.group_begin[m]; i < b.group_begin[m + 1]; i++) out.advantage[i] = b.reward[i] * (std::isnan(level[m]) ? 7 : level[m]);
     }
 };
-static constexpr tare_descriptor DESCRIPTOR = tare::estimator<fields>({"cpp_fields", "0.1.0", "rewards times the row's level", "Apache-2.0"});
-TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2)
+static constexpr tare_descriptor DESCRIPTOR = tare::estimator<fields>({"cpp_fields", "0.1.0", "rewards times the row's level", "Apache-2.0"}, {}, WANTS);
+TARE_PLUGIN_ENTRY(&DESCRIPTOR)
 CPP
 esac
 case $languages in *rust*)
@@ -58,25 +53,29 @@ case $languages in *rust*)
     cat > rust_fields/rust_fields.rs <<'RUST'
 #[macro_use]
 mod tare;
+const W_LEVEL: usize = 1;
 struct Fields;
-impl tare::Estimator for Fields {
-    const COLUMNS: &'static [*const std::os::raw::c_char] = &[c!("weight"), c!("level"), std::ptr::null()];
-    fn new(_: &tare::Host, _: &tare::Values, _: i64) -> tare::Result<Fields> {
+impl tare::Plugin for Fields {
+    const WANTS: &'static [tare::Want] = &[
+        tare::Want::new(c!("row.weight"), tare::AXIS_GROUP, tare::F64),
+        tare::Want::new(c!("row.level"), tare::AXIS_GROUP, tare::F64),
+    ];
+    fn new(_: &tare::Setup) -> tare::Result<Fields> {
         Ok(Fields)
     }
+}
+impl tare::Estimator for Fields {
     fn compute(&self, batch: &tare::Batch, _: &[f64], out: &mut tare::Advantages) -> tare::Result<()> {
+        let level = batch.columns.get::<f64>(W_LEVEL);
         for m in 0..batch.groups() {
-            let level = batch.column(m)[1];
-            out.baseline[m] = 0.0;
-            out.confidence[m] = 0.0;
             for i in batch.group(m) {
-                out.advantage[i] = batch.reward()[i] * if level.is_nan() { 7.0 } else { level };
+                out.advantage[i] = batch.reward[i] * if level[m].is_nan() { 7.0 } else { level[m] };
             }
         }
         Ok(())
     }
 }
-tare_plugin!(tare::estimator::<Fields>(tare::About::new(c!("rust_fields"), c!("0.1.0"), c!("rewards times the row's level"), c!("Apache-2.0")), &[]), since = 2);
+tare_plugin!(tare::estimator::<Fields>(tare::About::new(c!("rust_fields"), c!("0.1.0"), c!("rewards times the row's level"), c!("Apache-2.0"))));
 RUST
 esac
 for lang in $languages; do
@@ -97,22 +96,22 @@ no_answer() {
     make -s -C $1_verifier > log 2>&1 || { cat log; exit 1; }
     echo '{"completion":"abcd"}' | tare verify $1_verifier/$1_verifier.so > log 2>&1 && grep -q '"verdict"' log || { cat log; exit 1; }
 }
-case $languages in *cpp*) no_answer cpp cpp 's|^public:|public:\n    static uint32_t uses(const tare_value *) { return 0; }|' ;; esac
-case $languages in *rust*) no_answer rust rs 's|^    fn verify(|    fn uses(_: \&Values) -> u32 {\n        0\n    }\n    fn verify(|' ;; esac
+case $languages in *cpp*) no_answer cpp cpp 's|^  public:|  public:\n    static uint32_t uses(const tare_value *) { return 0; }|' ;; esac
+case $languages in *rust*) no_answer rust rs 's|^    fn verify(|    fn uses(_: \&tare::Values) -> u32 {\n        0\n    }\n    fn verify(|' ;; esac
 case $languages in *cpp*)
     cmake -S cpp_verifier -B cmake_cpp -DCMAKE_PREFIX_PATH="$work/prefix" -DTARE_INCLUDE=/nowhere > log 2>&1 && cmake --build cmake_cpp >> log 2>&1 || { cat log; exit 1; }
-    sed -i 's|const auto answer = view|if (a.completion.size == 3) throw std::runtime_error("three is too few");\n        const auto answer = view|; s|<string_view>|<string_view>\n#include <stdexcept>|' cpp_verifier/cpp_verifier.cpp
+    sed -i 's|const auto answer = tare::view|if (c.text.size == 3) throw std::runtime_error("three is too few");\n        const auto answer = tare::view|; s|<tare/sdk.hpp>|<tare/sdk.hpp>\n#include <stdexcept>|' cpp_verifier/cpp_verifier.cpp
     make -s -C cpp_verifier
     if echo '{"completion":"abc","answer":"b"}' | tare verify cpp_verifier/cpp_verifier.so 2> log; then echo "an exception was not an error"; exit 1; fi
     grep -q 'verifier cpp_verifier: verify: three is too few' log || { cat log; exit 1; } ;;
 esac
 case $languages in *rust*)
-    sed -i 's|let right = |assert!(a.completion.len() != 3, "three is too few"); let right = |' rust_verifier/rust_verifier.rs
+    sed -i 's|let right = |assert!(c.text.len() != 3, "three is too few"); let right = |' rust_verifier/rust_verifier.rs
     make -s -C rust_verifier
     if echo '{"completion":"abc","answer":"b"}' | tare verify rust_verifier/rust_verifier.so 2> log; then echo "a panic was not an error"; exit 1; fi
     grep -q 'verifier rust_verifier: verify: panicked: three is too few' log && [ "$(wc -l < log)" = 1 ] || { cat log; exit 1; } ;;
 esac
 if tare plugin new verifier other --lang fortran 2> log; then echo "an unknown language was accepted"; exit 1; fi
 grep -q 'must be c, cpp or rust' log && [ ! -e other ]
-echo "languages:$languages; four kinds each"
+echo "languages:$languages; seven kinds each"
 [ -z "$skipped" ] || { echo "SKIP: $skipped"; exit 77; }

@@ -12,7 +12,7 @@ PATH=$work/prefix/bin:$PATH
 cd "$work"
 [ "$(command -v tare)" = "$work/prefix/bin/tare" ]
 tare plugin list | grep -q '^estimator  bv_blend '
-for kind in estimator verifier encoder codebook objective curriculum; do
+for kind in estimator verifier encoder codebook objective curriculum environment; do
     tare plugin new $kind my_$kind > /dev/null
     ! grep -rq '@[A-Z]*@' my_$kind || { echo "a placeholder remains in my_$kind"; exit 1; }
     make -s -C my_$kind check > log 2>&1 || { cat log; exit 1; }
@@ -31,4 +31,4 @@ for taken in "estimator grpo" "verifier exact" "codebook kmeans" "objective ppo"
     [ $status != 0 ] && [ ! -e "${taken#* }" ] && grep -q "${taken#* } is the name of one of tare's own" log || { echo "$taken: status $status: $(cat log)"; exit 1; }
 done
 tare plugin new verifier grpo > /dev/null # a name of another kind is free
-echo "six kinds: built with make and with CMake, checked"
+echo "seven kinds: built with make and with CMake, checked"

@@ -7,14 +7,19 @@ cp "$SOURCE/sdk/rust/tare.rs" .
 # A program inside the module, so that it sees private members.
 awk '
 BEGIN {
-    split("tare_error ErrorBuffer tare_text Text tare_param Param tare_value Value tare_stream Stream tare_host Host tare_embed_v1 EmbedExtension " \
-          "tare_logprob_v1 LogprobExtension tare_batch Batch tare_advantages AdvantageBuffers tare_estimator EstimatorTable tare_answer AnswerView " \
-          "tare_verdict VerdictBuffer tare_verifier VerifierTable tare_encoder EncoderTable tare_codebook CodebookTable tare_descriptor Descriptor " \
-          "tare_plugin Plugin tare_loss Loss tare_tokens Tokens tare_token_loss TokenLossBuffers tare_objective ObjectiveTable " \
-          "tare_rows Rows tare_draw Draw tare_groups Groups tare_curriculum CurriculumTable tare_segment Segment tare_waiting Waiting", pair)
+    split("tare_error ErrorBuffer tare_text Text tare_param Param tare_value Value tare_want Want tare_column RawColumn tare_stream Stream " \
+          "tare_host RawHost tare_embed_v1 EmbedExtension tare_setup RawSetup tare_sizes RawSizes tare_update RawUpdate tare_head Head " \
+          "tare_batch RawBatch tare_advantages RawAdvantages tare_estimator EstimatorTable tare_completion RawCompletion " \
+          "tare_verdict RawVerdict tare_segment Segment tare_waiting RawWaiting tare_verifier VerifierTable tare_encoder EncoderTable " \
+          "tare_prompts RawPrompts tare_assignment RawAssignment tare_codebook CodebookTable tare_loss Loss tare_tokens RawTokens " \
+          "tare_token_loss RawTokenLoss tare_objective ObjectiveTable tare_dataset RawDataset tare_draw RawDraw tare_choice RawChoice " \
+          "tare_kept RawKept tare_curriculum CurriculumTable tare_message RawMessage tare_call Call tare_episode RawEpisode tare_act RawAct " \
+          "tare_observation Observation tare_environment EnvironmentTable tare_descriptor Descriptor tare_plugin PluginFile", pair)
+    split("struct_size flags create destroy save load describe identity select", names)
+    for (i in names) in_head[names[i]] = 1
     for (i = 1; i in pair; i += 2) rust[pair[i]] = pair[i + 1]
-    print "macro_rules! member { ($t:ty, $f:ident, $name:expr) => {{ let u = std::mem::MaybeUninit::<$t>::uninit(); unsafe {"
-    print "  let p = std::ptr::addr_of!((*u.as_ptr()).$f); fn size<T>(_: *const T) -> usize { std::mem::size_of::<T>() }"
+    print "macro_rules! member { ($t:ty, $name:expr, $($f:tt)+) => {{ let u = std::mem::MaybeUninit::<$t>::uninit(); unsafe {"
+    print "  let p = std::ptr::addr_of!((*u.as_ptr()).$($f)+); fn size<T>(_: *const T) -> usize { std::mem::size_of::<T>() }"
     print "  println!(\"  {:4} {:4} {}\", p as usize - u.as_ptr() as usize, size(p), $name); } }} }"
     print "fn main() {"
 }
@@ -25,7 +30,7 @@ $2 == "size" {
     next
 }
 $2 == "=" { name = $1; sub(/^TARE_/, "", name); printf "println!(\"%s = {}\", %s as i64);\n", $1, name; next }
-{ field = $3 == "type" ? "kind" : $3; printf "member!(%s, %s, \"%s\");\n", s, field, $3 }
+{ field = (s ~ /Table$/ && $3 in in_head ? "head." : "") ($3 == "type" ? "kind" : $3); printf "member!(%s, \"%s\", %s);\n", s, $3, field }
 END { print "}" }' "$SOURCE/sdk/abi/v1.layout" > main.rs
 cat tare.rs main.rs > layout.rs
 rustc -A warnings --edition 2021 -o layout layout.rs 2> rustc.log || bad "tare.rs lacks a part of the headers: $(head -n 20 rustc.log)"
@@ -38,36 +43,37 @@ rustc -A warnings --edition 2021 -o layout layout.rs 2> rustc.log && ./layout > 
 if [ -s changed ] && ! diff -q changed now > /dev/null; then ok; else bad "two swapped members were not noticed"; fi
 # A plugin that threads could break does not compile, and rustc prints the reason.
 cp "$SOURCE/sdk/rust/tare.rs" .
-# plugin MESSAGE TRAIT SELF THREADING FUNCTION MEMBER: compiles a verifier with this member; it
-# fails with MESSAGE, or compiles when MESSAGE is empty
+# plugin MESSAGE MEMBER [OPTION]: compiles a verifier with this member; it fails with MESSAGE, or compiles when
+# MESSAGE is empty
 plugin() {
     cat > plugin.rs <<RUST
 #[macro_use]
 mod tare;
 struct Mine {
     #[allow(dead_code)]
-    member: $6,
+    member: $2,
 }
-impl tare::$2 for Mine {
-    fn new(_: &tare::Host, _: &tare::Values) -> tare::Result<Mine> {
+impl tare::Plugin for Mine {
+    const CALLS: u32 = tare::CALLS_CONCURRENT;
+    fn new(_: &tare::Setup) -> tare::Result<Mine> {
         Ok(Mine { member: Default::default() })
     }
-    fn verify($3, _: &tare::Answer) -> tare::Result<tare::Verdict> {
-        Ok(tare::Verdict { code: tare::CORRECT, reward: 1.0, extracted: Vec::new(), reason: std::ptr::null() })
+}
+impl tare::Verifier for Mine {
+    fn verify(&self, _: &tare::Completion) -> tare::Result<tare::Verdict> {
+        Ok(tare::Verdict::new(tare::VERDICT_CORRECT, 1.0))
     }
 }
-tare_plugin!(tare::$5::<Mine>(tare::About { threading: tare::$4, ..tare::About::new(c!("mine"), c!("1.0.0"), c!("a test"), c!("Apache-2.0")) }, &[]));
+tare_plugin!(tare::verifier::<Mine>(tare::About::new(c!("mine"), c!("1.0.0"), c!("a test"), c!("Apache-2.0"))));
 RUST
     local status=0
-    rustc -A warnings --edition 2021 --crate-type cdylib -o plugin.so plugin.rs 2> said || status=$?
+    rustc -A warnings --edition 2021 --crate-type cdylib ${3:-} -o plugin.so plugin.rs 2> said || status=$?
     if { [ -z "$1" ] && [ $status = 0 ]; } || { [ -n "$1" ] && [ $status != 0 ] && grep -q "$1" said; }; then ok
-    else bad "$2, $4, $6: expected '$1', got: $(head -n 20 said)"; fi
+    else bad "$2: expected '$1', got: $(head -n 20 said)"; fi
 }
-plugin "" Verifier "&mut self" INSTANCE_PER_THREAD verifier "std::cell::Cell<i32>"
-plugin "cannot be sent between threads" Verifier "&mut self" SINGLE_THREAD verifier "std::rc::Rc<i32>"
-plugin "use shared_verifier" Verifier "&mut self" REENTRANT verifier i32
-plugin "" SharedVerifier "&self" REENTRANT shared_verifier "std::sync::atomic::AtomicI32"
-plugin "cannot be shared between threads" SharedVerifier "&self" REENTRANT shared_verifier "std::cell::Cell<i32>"
-plugin "" SharedVerifier "&self" REENTRANT shared_verifier "std::sync::atomic::AtomicI32"
-if echo '{"completion":"a","answer":"b"}' | "$TARE" verify ./plugin.so 2> said | grep -q '"verdict":"correct"'; then ok; else bad "a shared verifier: $(cat said)"; fi
+plugin "cannot be sent between threads" "std::rc::Rc<i32>"
+plugin "cannot be shared between threads" "std::cell::Cell<i32>"
+plugin "must not end the program" i32 "-C panic=abort"
+plugin "" "std::sync::Mutex<i32>"
+if echo '{"completion":"a","answer":"b"}' | "$TARE" verify ./plugin.so 2> said | grep -q '"verdict":"correct"'; then ok; else bad "a verifier of several threads: $(cat said)"; fi
 done_

@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { FILES = 3, OVERRIDES = 4, OVERRIDE = 400 };
 static const char *const NAMES[FILES + 1] = {"a.ini", "b.ini", "c.ini", "dump.ini"};
 static const char *const SECTIONS[] = {"sweep",      "estimator.grpo", "verifier.command", "codebook.kmeans", "encoder.hashed",
-                                       "codebook.x", "objective.ppo",  "estimator.a.b",    "estimator.",       "no such"};
+                                       "codebook.x", "objective.ppo",  "estimator.a.b",    "estimator.",      "no such"};
 static const char *const VALUES[] = {"true",
                                      "no",
                                      "0",

@@ -22,8 +22,8 @@ static void open_plugin(void)
     tare_error error = {.struct_size = sizeof error};
     const tare_descriptor *d = tare_plugin_v1(NULL, &error)->descriptors[0];
     for (uint32_t i = 0; i < d->n_params; i++) {
-        if (d->params[i].type == TARE_BOOL) values[i].i = !strcmp(d->params[i].fallback, "true");
-        if (d->params[i].type == TARE_INT) values[i].i = atoi(d->params[i].fallback);
+        if (d->params[i].type == TARE_PARAM_BOOL) values[i].i = !strcmp(d->params[i].fallback, "true");
+        if (d->params[i].type == TARE_PARAM_INT) values[i].i = atoi(d->params[i].fallback);
     }
     functions = d->functions;
     if (functions->create(NULL, values, &self, &error)) abort();
@@ -39,7 +39,7 @@ static int verify_pair(tare_text gold, tare_text completion)
     tare_verdict *verdicts = &verdict;
     tare_error error = {.struct_size = sizeof error};
     if (functions->verify(self, &answers, &verdicts, 1, &error)) abort();
-    if (verdict.code < TARE_CORRECT || verdict.code > TARE_UNPARSABLE) abort();
+    if (verdict.code < TARE_VERDICT_CORRECT || verdict.code > TARE_VERDICT_UNPARSABLE) abort();
     return verdict.code;
 }
 

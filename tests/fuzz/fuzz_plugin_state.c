@@ -33,15 +33,15 @@ static const struct plugin *stateful[COUNT(NAMES)];
 static bool has_state(const struct plugin *p)
 {
     switch (p->desc.kind) {
-    case TARE_ESTIMATOR:
+    case TARE_KIND_ESTIMATOR:
         return p->estimator->load;
-    case TARE_ENCODER:
+    case TARE_KIND_ENCODER:
         return p->encoder->load;
-    case TARE_CODEBOOK:
+    case TARE_KIND_CODEBOOK:
         return p->codebook->load;
-    case TARE_OBJECTIVE:
+    case TARE_KIND_OBJECTIVE:
         return p->objective->load;
-    case TARE_CURRICULUM:
+    case TARE_KIND_CURRICULUM:
         return p->curriculum->load;
     default:
         return false;
@@ -96,15 +96,15 @@ static void choose_values(struct check *c, int how)
     if (arena_new(&c->arena, &values, p->desc.n_params, &e)) abort();
     memcpy(values, c->values, p->desc.n_params * sizeof *values);
     int64_t n = 0;
-    if (q->type == TARE_BOOL) {
+    if (q->type == TARE_PARAM_BOOL) {
         values[k].i = !values[k].i;
-    } else if (q->type == TARE_CHOICE) {
+    } else if (q->type == TARE_PARAM_CHOICE) {
         while (q->choices[n]) n++;
         values[k].i = (values[k].i + 1 + end) % n;
-    } else if (q->type == TARE_INT && (q->min < q->max)) {
+    } else if (q->type == TARE_PARAM_INT && (q->min < q->max)) {
         const int64_t low = (int64_t)q->min + (q->flags & TARE_ABOVE_MIN ? 1 : 0), high = q->max > MOST ? MOST : (int64_t)q->max;
         values[k].i = end == 0 ? low : end == 1 && high > low ? high : low + (high > low);
-    } else if (q->type == TARE_FLOAT && q->min < q->max && end < 2 && !(q->flags & (end ? TARE_BELOW_MAX : TARE_ABOVE_MIN))) {
+    } else if (q->type == TARE_PARAM_FLOAT && q->min < q->max && end < 2 && !(q->flags & (end ? TARE_BELOW_MAX : TARE_ABOVE_MIN))) {
         values[k].f = end ? q->max : q->min;
     }
     c->values = values;
@@ -151,7 +151,7 @@ static void use_curriculum(struct plugin_instance *i, int64_t step)
     begin_of[PROMPTS] = g.n_rollouts;
     for (int64_t k = 0; k < g.n_rollouts; k++) {
         reward[k] = (double)((k * 7 + step) % 3) / 2;
-        verdict[k] = k % 11 == 5 ? TARE_TIMED_OUT : reward[k] > 0.75 ? TARE_CORRECT : TARE_WRONG;
+        verdict[k] = k % 11 == 5 ? TARE_VERDICT_TIMED_OUT : reward[k] > 0.75 ? TARE_VERDICT_CORRECT : TARE_VERDICT_WRONG;
         length[k] = 1 + k % 5;
     }
     g.reward = reward;
@@ -177,7 +177,7 @@ static void use_clusterer(struct plugin_instance *i)
     struct err e = {0};
     const int64_t dim = plugin_dim(i);
     if (dim > MOST_DIM) return;
-    if (i->plugin->desc.kind == TARE_ENCODER)
+    if (i->plugin->desc.kind == TARE_KIND_ENCODER)
         (void)plugin_encode(i, ROWS, TEXTS, numbers, &e);
     else
         (void)plugin_assign(i, &(struct plugin_assignment){dim ? numbers : NULL, ROWS, TEXTS, cluster, distance}, &e);
@@ -193,9 +193,9 @@ static void use(struct check *c, struct plugin_instance *i, int64_t step)
     const struct plugin *p = i->plugin;
     json_t *state = NULL;
     tare_status (*describe)(const void *, const tare_stream *, tare_error *) =
-        p->desc.kind == TARE_ESTIMATOR    ? p->estimator->describe
-        : p->desc.kind == TARE_CURRICULUM ? p->curriculum->describe
-                                          : NULL;
+        p->desc.kind == TARE_KIND_ESTIMATOR    ? p->estimator->describe
+        : p->desc.kind == TARE_KIND_CURRICULUM ? p->curriculum->describe
+                                               : NULL;
     if (describe) plugin_enter(&call);
     if (describe && !plugin_leave(&call, i, "describe", -1, describe(i->self, &stream, &call.error), &e)) {
         if (json_parse(text.data, text.size, "describe", &state, &e)) {
@@ -205,9 +205,9 @@ static void use(struct check *c, struct plugin_instance *i, int64_t step)
         json_decref(state);
     }
     str_free(&text);
-    if (p->desc.kind == TARE_ESTIMATOR)
+    if (p->desc.kind == TARE_KIND_ESTIMATOR)
         use_estimator(c, i);
-    else if (p->desc.kind == TARE_CURRICULUM)
+    else if (p->desc.kind == TARE_KIND_CURRICULUM)
         use_curriculum(i, step);
     else
         use_clusterer(i);
@@ -238,7 +238,7 @@ static void good_state(struct check *c, int uses, struct str *out)
     struct plugin_instance *i = instance(c);
     struct err e = {0};
     if (!i) return;
-    if (c->plugin->desc.kind == TARE_ENCODER || c->plugin->desc.kind == TARE_CODEBOOK)
+    if (c->plugin->desc.kind == TARE_KIND_ENCODER || c->plugin->desc.kind == TARE_KIND_CODEBOOK)
         if (uses && plugin_fit(i, ROWS, TEXTS, &e)) abort();
     for (int step = 0; step < uses; step++) use(c, i, step);
     save(i, out);

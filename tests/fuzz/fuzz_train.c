@@ -229,15 +229,15 @@ static void change_parameter(struct job *j, const struct plugin *p, struct bytes
     char section[120], value[40];
     int n = 0;
     snprintf(section, sizeof section, "%s.%s", plugin_section_kind(p->desc.kind), p->desc.name);
-    if (q->type == TARE_CHOICE) {
+    if (q->type == TARE_PARAM_CHOICE) {
         while (q->choices[n]) n++;
         add_override(j, section, q->key, q->choices[byte(b) % n]);
-    } else if (q->type == TARE_BOOL) {
+    } else if (q->type == TARE_PARAM_BOOL) {
         add_override(j, section, q->key, byte(b) & 1 ? "true" : "false");
-    } else if (q->type == TARE_INT) {
+    } else if (q->type == TARE_PARAM_INT) {
         snprintf(value, sizeof value, "%lld", (long long)bytes_number(b));
         add_override(j, section, q->key, value);
-    } else if (q->type == TARE_FLOAT) {
+    } else if (q->type == TARE_PARAM_FLOAT) {
         add_override(j, section, q->key, REALS[(size_t)byte(b) % COUNT(REALS)]);
     } else {
         add_override(j, section, q->key, TEXTS[(size_t)byte(b) % COUNT(TEXTS)]);
@@ -246,9 +246,10 @@ static void change_parameter(struct job *j, const struct plugin *p, struct bytes
 
 static void change_plugin(struct job *j, struct bytes *b)
 {
-    static const char *const KEYS[][3] = {[TARE_ESTIMATOR] = {"estimator", "plugin"}, [TARE_VERIFIER] = {"verifier", "plugins"},
-                                          [TARE_ENCODER] = {"encoder", "plugin"},     [TARE_CODEBOOK] = {"codebook", "plugin"},
-                                          [TARE_OBJECTIVE] = {"objective", "plugin"}, [TARE_CURRICULUM] = {"curriculum", "plugin"}};
+    static const char *const KEYS[][3] = {
+        [TARE_KIND_ESTIMATOR] = {"estimator", "plugin"}, [TARE_KIND_VERIFIER] = {"verifier", "plugins"},
+        [TARE_KIND_ENCODER] = {"encoder", "plugin"},     [TARE_KIND_CODEBOOK] = {"codebook", "plugin"},
+        [TARE_KIND_OBJECTIVE] = {"objective", "plugin"}, [TARE_KIND_CURRICULUM] = {"curriculum", "plugin"}};
     const struct plugin *p = plugins.at[byte(b) % plugins.n];
     add_override(j, KEYS[p->desc.kind][0], KEYS[p->desc.kind][1], p->desc.name);
     for (int i = byte(b) % 4; i > 0 && p->desc.n_params; i--) change_parameter(j, p, b);

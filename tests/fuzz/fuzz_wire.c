@@ -137,7 +137,9 @@ static void take_answer(struct bytes *in)
     if (!reply_take(v, &w, &call, &e) && !w.bad)
         for (int i = 0; i < ITEMS; i++) {
             const tare_verdict *x = &verdicts[i];
-            if (x->code < TARE_CORRECT || x->code > TARE_PARTIAL || x->code == TARE_CRASHED || !isfinite(x->reward)) abort();
+            if (x->code < TARE_VERDICT_CORRECT || x->code > TARE_VERDICT_PARTIAL || x->code == TARE_VERDICT_CRASHED ||
+                !isfinite(x->reward))
+                abort();
             if (x->size < 0 || x->size > x->capacity || x->n_segments < 0 || x->n_segments > x->segment_capacity) abort();
             for (int64_t k = 0; k < x->n_segments; k++)
                 if (x->segment[k].end > items[i].completion.size || x->segment[k].end <= (k ? x->segment[k - 1].end : 0) ||

@@ -179,7 +179,7 @@ tare_status blend_create(const tare_setup *setup, const struct blend_settings *s
     const tare_host *host = setup->host;
     const int64_t K = settings->clusters ? settings->clusters : setup->n_clusters;
     if (K <= 0)
-        return tare_fail(error, TARE_E_CONFIG, "no clusters for the history; set clusterer.codebook, or the parameter clusters");
+        return tare_fail(error, TARE_E_CONFIG, "no clusters for the history; set codebook.plugin, or the parameter clusters");
     if (K < setup->n_clusters)
         return tare_fail(error, TARE_E_CONFIG, "clusters is %lld, but the codebook has %lld; set it to 0 to follow the codebook",
                          (long long)K, (long long)setup->n_clusters);

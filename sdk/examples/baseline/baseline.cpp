@@ -18,23 +18,23 @@ namespace
 enum { P_RATE, P_START, P_LIMIT, P_COUNT };
 
 constexpr tare_param PARAMS[P_COUNT] = {
-    {"rate", "0.1", "weight of the newest batch in the average", nullptr, nullptr, 0, 1, TARE_FLOAT,
-     TARE_ABOVE_MIN | TARE_SWEEPABLE},
-    {"start", "0", "the average before the first step", nullptr, nullptr, 0, 0, TARE_FLOAT, 0},
-    {"limit", "1e6", "largest valid reward", nullptr, nullptr, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN},
+    tare::float_param("rate", "0.1", "weight of the newest batch in the average", 0, 1,
+                      TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
+    tare::float_param("start", "0", "the average before the first step", TARE_NO_MIN, TARE_NO_MAX),
+    tare::float_param("limit", "1e6", "largest valid reward", 0, TARE_NO_MAX, TARE_PARAM_ABOVE_MIN),
 };
 
-class baseline
+class baseline : public tare::estimator_base
 {
   public:
-    baseline(const tare_host *, const tare_value *values, int64_t)
-        : rate_(values[P_RATE].f), limit_(values[P_LIMIT].f), b_(values[P_START].f)
+    explicit baseline(const tare_setup &setup)
+        : rate_(setup.values[P_RATE].f), limit_(setup.values[P_LIMIT].f), b_(setup.values[P_START].f)
     {
         if (std::fabs(b_) > limit_)
             throw tare::error(TARE_E_CONFIG, "start = %g is beyond limit = %g; lower one or raise the other", b_, limit_);
     }
 
-    void compute(const tare_batch &batch, const double *, tare_advantages &out) const
+    void compute(const tare_batch &batch, const double *, tare_advantages &out) const override
     {
         for (int64_t i = 0; i < batch.n_rollouts; i++) {
             if (std::fabs(batch.reward[i]) > limit_)
@@ -42,16 +42,12 @@ class baseline
                                          ", beyond limit; is the verifier right?");
             out.advantage[i] = batch.reward[i] - b_;
         }
-        for (int64_t m = 0; m < batch.n_groups; m++) {
-            out.baseline[m] = b_;
-            out.scale[m] = NAN; // no scale
-            out.confidence[m] = 0;
-        }
+        for (int64_t m = 0; m < batch.n_groups; m++) out.baseline[m] = b_;
     }
 
-    int64_t collect_size() const { return 2; }
+    void sizes(tare_sizes &out) const override { out.collect = 2; }
 
-    void collect(const tare_batch &batch, int64_t group, double *sum) const
+    void collect(const tare_batch &batch, int64_t group, double *sum) const override
     {
         for (int64_t i = batch.group_begin[group]; i < batch.group_begin[group + 1]; i++) {
             sum[0] += batch.reward[i];
@@ -59,23 +55,24 @@ class baseline
         }
     }
 
-    void apply(int64_t, const double *collected)
+    void apply(const tare_update &update) override
     {
-        if (collected[1] > 0) b_ += rate_ * (collected[0] / collected[1] - b_);
+        const double sum = update.collected[0], n = update.collected[1];
+        if (n > 0) b_ += rate_ * (sum / n - b_);
     }
 
-    void save(const tare_stream &out) const { tare::put(out, b_); }
+    void save(const tare_stream &out) const override { tare::put(out, b_); }
 
-    void load(const tare_stream &in)
+    void load(const tare_stream &in) override
     {
         const double b = tare::get<double>(in);
         if (!std::isfinite(b)) throw tare::error(TARE_E_CORRUPT, "the saved average is %g", b);
         b_ = b;
     }
 
-    void describe(const tare_stream &out) const
+    void describe(const tare_stream &out) const override
     {
-        if (tare_print(&out, "{\"baseline\":%.17g}", b_)) throw tare::error(TARE_E_IO, "the state cannot be described");
+        tare::check(tare_print(&out, "{\"baseline\":%.17g}", b_), "the state cannot be described");
     }
 
   private:
@@ -87,4 +84,4 @@ constexpr tare_descriptor DESCRIPTOR =
 
 } // namespace
 
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_PLUGIN_ENTRY(&DESCRIPTOR)

@@ -3,10 +3,7 @@
 //!     reward = exp(-|x - y| / scale)    x: the completion's last number, y: the answer; 1 when equal
 #[macro_use]
 mod tare;
-use tare::{Answer, Host, Param, Values, Verdict};
-
-static PARAMS: [Param; 1] =
-    [Param::float(c!("scale"), c!("1"), c!("distance at which the reward falls to 1/e"), 0.0, 1e300, tare::ABOVE_MIN)];
+use tare::{Completion, Param, Setup, Verdict};
 
 struct Closeness {
     scale: f64,
@@ -29,42 +26,47 @@ fn value(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok().filter(|x: &f64| x.is_finite())
 }
 
-impl tare::Verifier for Closeness {
-    fn new(_host: &Host, values: &Values) -> tare::Result<Closeness> {
-        Ok(Closeness { scale: values.float(0) })
-    }
+impl tare::Plugin for Closeness {
+    const PARAMS: &'static [Param] =
+        &[Param::float(c!("scale"), c!("1"), c!("distance at which the reward falls to 1/e")).above(0.0)];
+    const FLAGS: u32 = tare::VERIFIER_REPEATS;
+    const CALLS: u32 = tare::CALLS_CONCURRENT;
 
-    fn verify(&mut self, a: &Answer) -> tare::Result<Verdict> {
-        let nothing = |code, reason| Ok(Verdict { code, reward: 0.0, extracted: Vec::new(), reason });
-        let y = match last_number(a.answer).and_then(value) {
-            Some(y) => y,
-            None => return nothing(tare::UNPARSABLE, c!("the answer of the row has no number")),
-        };
-        let said = match last_number(a.completion) {
-            Some(said) => said,
-            None => return nothing(tare::NO_ANSWER, c!("no number in the completion")),
-        };
-        let x = match value(said) {
-            Some(x) => x,
-            None => return nothing(tare::UNPARSABLE, c!("not a finite number")),
-        };
-        let reward = (-(x - y).abs() / self.scale).exp();
-        let code = if x == y {
-            tare::CORRECT
-        } else if reward > 0.0 && reward < 1.0 {
-            tare::PARTIAL
-        } else {
-            tare::WRONG
-        };
-        let (reward, reason) = if code == tare::WRONG { (0.0, c!("another number")) } else { (reward, c!("distance")) };
-        Ok(Verdict { code, reward, extracted: said.to_vec(), reason })
+    fn new(setup: &Setup) -> tare::Result<Closeness> {
+        Ok(Closeness { scale: setup.values.float(0) })
     }
 }
 
-tare_plugin!(tare::verifier::<Closeness>(
-    tare::About {
-        threading: tare::INSTANCE_PER_THREAD,
-        ..tare::About::new(c!("closeness"), c!("1.0.0"), c!("how near the last number is to the answer"), c!("Apache-2.0"))
-    },
-    &PARAMS
-));
+impl tare::Verifier for Closeness {
+    fn verify(&self, c: &Completion) -> tare::Result<Verdict> {
+        let nothing = |code, note: &str| Ok(Verdict::new(code, 0.0).note(note));
+        let y = match last_number(c.answer).and_then(value) {
+            Some(y) => y,
+            None => return nothing(tare::VERDICT_UNPARSABLE, "the answer of the row has no number"),
+        };
+        let said = match last_number(c.text) {
+            Some(said) => said,
+            None => return nothing(tare::VERDICT_NO_ANSWER, "no number in the completion"),
+        };
+        let x = match value(said) {
+            Some(x) => x,
+            None => return nothing(tare::VERDICT_UNPARSABLE, "not a finite number"),
+        };
+        let reward = (-(x - y).abs() / self.scale).exp();
+        Ok(if x == y {
+            Verdict::new(tare::VERDICT_CORRECT, reward).note("equal")
+        } else if reward > 0.0 && reward < 1.0 {
+            Verdict::new(tare::VERDICT_PARTIAL, reward).note(format!("the distance is {}", (x - y).abs()))
+        } else {
+            Verdict::new(tare::VERDICT_WRONG, 0.0).note("another number")
+        }
+        .extracted(said))
+    }
+}
+
+tare_plugin!(tare::verifier::<Closeness>(tare::About::new(
+    c!("closeness"),
+    c!("1.0.0"),
+    c!("how near the last number is to the answer"),
+    c!("Apache-2.0")
+)));

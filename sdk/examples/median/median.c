@@ -4,22 +4,19 @@
  *                                      or the mean of the two in the middle
  *   with divide: A[i] / (MAD + delta)  MAD = median |R[i] - med|; A = 0 in a group of equal rewards
  */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <tare/sdk.h>
 
 enum { P_DIVIDE, P_DELTA, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_DIVIDE] = {"divide", "false", "divide by the median absolute deviation", NULL, NULL, 0, 0, TARE_BOOL, 0},
-    [P_DELTA] = {"delta", "1e-8", "delta, added to the deviation", NULL, NULL, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN},
+    [P_DIVIDE] = TARE_BOOL_PARAM("divide", "false", "divide by the median absolute deviation", 0),
+    [P_DELTA] = TARE_FLOAT_PARAM("delta", "1e-8", "delta, added to the deviation", 0, TARE_NO_MAX, TARE_PARAM_ABOVE_MIN),
 };
 
-static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)host, (void)n_clusters, (void)error;
-    *self = (void *)(uintptr_t)values; /* no state: the values live as long as the instance */
+    (void)error;
+    *self = (void *)(uintptr_t)setup->values; /* no state: the values live as long as the instance */
     return TARE_OK;
 }
 
@@ -57,8 +54,7 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         const double scale = v[P_DIVIDE].i ? median(x, n) + v[P_DELTA].f : 1;
         for (int64_t i = 0; i < n; i++) out->advantage[first + i] = (R[i] - med) / scale;
         out->baseline[m] = med;
-        out->scale[m] = v[P_DIVIDE].i ? scale : NAN;
-        out->confidence[m] = 0;
+        if (v[P_DIVIDE].i) out->scale[m] = scale;
     }
     free(x);
     return TARE_OK;
@@ -68,15 +64,13 @@ static const tare_estimator FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .creat
 
 static const tare_descriptor DESCRIPTOR = {
     .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_ESTIMATOR,
+    .kind = TARE_KIND_ESTIMATOR,
     .name = "median",
     .version = "1.0.0",
     .summary = "rewards minus the median of their group",
     .license = "Apache-2.0",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
+    TARE_PARAMS(PARAMS, P_COUNT),
     .functions = &FUNCTIONS,
 };
 
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_PLUGIN_ENTRY(&DESCRIPTOR)

@@ -71,7 +71,8 @@ __attribute__((unused)) static tare_status tare_judge(tare_verdict *out, int32_t
 __attribute__((unused)) static int tare_add_segment(tare_verdict *out, int64_t end, double reward)
 {
     if (!out->segment || out->n_segments >= out->segment_capacity) return 0;
-    out->segment[out->n_segments++] = (tare_segment){end, reward};
+    const tare_segment segment = {end, reward};
+    out->segment[out->n_segments++] = segment;
     return 1;
 }
 

@@ -8,12 +8,17 @@ except ImportError:
     numpy = None
 
 TYPES = {1: c.c_uint8, 2: c.c_int32, 3: c.c_int64, 4: c.c_uint64, 5: c.c_float, 6: c.c_double}
-TEXT, STRING = 7, 8
+TEXT, STRING = 7, 64
 WHOLE = (c.c_int32, c.c_int64)
 
 
 class Text(c.Structure):
     _fields_ = [("data", c.c_void_p), ("size", c.c_int64)]
+
+
+def attribute(name):
+    """The attribute of a column: component_verdict for "component.verdict"."""
+    return name.decode().replace(".", "_")
 
 
 def string(bytes_):

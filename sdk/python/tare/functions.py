@@ -8,69 +8,54 @@ from tare_sdk import abi
 from tare_sdk.reward_call import last_line, rewards
 
 from . import library
-from .arrays import TYPES, copied, numpy
+from .arrays import TEXT, TYPES, attribute, copied, numpy, string, texts
 
 CANCELLED, FAILED = 51, 1
-U8, I32, I64, U64, F32, F64 = (TYPES[k] for k in range(1, 7))
+I64, U64, F64 = abi.i64, abi.u64, abi.f64
 
 
-def _string(text):
-    return c.string_at(text.data, text.size).decode("utf-8", "replace") if text.size else ""
-
-
-class _Views(c.Structure):
-    """A tare_answer with texts as addresses, since they may contain NUL."""
-
-
-class _Text(c.Structure):
-    _fields_ = [("data", c.c_void_p), ("size", c.c_int64)]
-
-
-_Views._fields_ = [(name, _Text if type_ is abi.Text else type_) for name, type_ in abi.Answer._fields_]
-
-
-def _answers(pointers, n):
+def _completions(pointers, n):
     """The arguments of a reward function."""
-    found = [_Views.from_address(c.addressof(pointers[i].contents)) for i in range(n)]
+    found = [pointers[i].contents for i in range(n)]
     rows = {}  # rollouts of a prompt share their row
-    for a in found:
-        if a.row.data not in rows:
-            rows[a.row.data] = json.loads(_string(a.row)) if a.row.size else {}
-    return {"prompts": [_string(a.prompt) for a in found], "completions": [_string(a.completion) for a in found],
-            "answers": [_string(a.answer) for a in found], "rows": [rows[a.row.data] for a in found]}
+
+    def read(text):
+        return string(text.read())
+
+    def row(completion):
+        data = completion.row.read()
+        if data not in rows:
+            rows[data] = json.loads(string(data)) if data else {}
+        return rows[data]
+
+    return {"prompts": [read(x.prompt) for x in found], "completions": [read(x.text) for x in found], "answers": [read(x.answer) for x in found],
+            "rows": [row(x) for x in found]}
 
 
 class Batch:
-    """A step as an advantage function sees it: copies, which the function may keep. M groups, N
-    rollouts, T completion tokens.
+    """A step as an advantage function sees it: copies, which the function may keep, under the names
+    that they have in a Step. M groups, N rollouts, T tokens.
 
-    step; rewards [N]; groups [N], the number of each rollout's group; components [N, C] or None;
-    lengths [N]; completions [N]; rows [M]; finish [N], 0 stop, 1 length; group_begin [M+1];
-    token_begin [N+1]; ids, entropy, logprob [T].
+    step; reward, verdict, finish, completion, length [N]; component, component_verdict [N, C];
+    group [N], the number of each rollout's group; row_json [M], texts; row [M], the same as
+    dictionaries; prompt_uid [M]; group_begin [M+1]; token_begin [N+1]; token, entropy, logprob [T].
     """
 
-    def __init__(self, raw):
-        self.step, m, n, t = raw.step, raw.n_groups, raw.n_rollouts, raw.n_tokens
+    def __init__(self, view):
+        raw = view.batch.contents
+        self.step, m, n = raw.step, raw.n_groups, raw.n_rollouts
 
-        def get(pointer, type_, count, width=1):
-            return copied(c.cast(pointer, c.c_void_p).value, type_, count, width) if pointer else None
+        def get(pointer, type_, count):
+            return copied(c.cast(pointer, c.c_void_p).value, type_, count)
 
         self.group_begin, self.token_begin = get(raw.group_begin, I64, m + 1), get(raw.token_begin, I64, n + 1)
-        self.rewards, self.prompt_uid = get(raw.reward, F64, n), get(raw.prompt_uid, U64, m)
-        self.components = get(raw.component, F64, n, raw.n_components)
-        self.verdicts, self.finish = get(raw.verdict, I32, n), get(raw.finish, U8, n)
-        self.ids, self.entropy, self.logprob = get(raw.token_id, I32, t), get(raw.token_entropy, F32, t), get(raw.token_logprob, F32, t)
-        groups = [g for g in range(m) for _ in range(int(self.group_begin[g + 1]) - int(self.group_begin[g]))]
-        lengths = [int(b) - int(a) for a, b in zip(self.token_begin, self.token_begin[1:])]
-        self.groups, self.lengths = (numpy.array(groups, dtype=I64), numpy.array(lengths, dtype=I64)) if numpy else (groups, lengths)
-        self.completions = self._texts(raw.completion, n)
-        self.rows = [json.loads(text) if text else {} for text in self._texts(raw.row, m)]
-
-    @staticmethod
-    def _texts(pointer, n):
-        if not pointer or not n:
-            return []
-        return [_string(t) for t in (_Text * n).from_address(c.addressof(pointer.contents))]
+        self.reward, self.prompt_uid, self.length = get(raw.reward, F64, n), get(raw.prompt_uid, U64, m), get(raw.length, I64, n)
+        for column in view.column[: view.n_columns]:
+            values = texts(column.data, column.n * column.width) if column.type == TEXT else copied(column.data, TYPES[column.type], column.n, column.width)
+            setattr(self, attribute(column.name), values)
+        group = [g for g in range(m) for _ in range(int(self.group_begin[g + 1]) - int(self.group_begin[g]))]
+        self.group = numpy.array(group, dtype=I64) if numpy else group
+        self.row = [json.loads(text) if text else {} for text in self.row_json]
 
 
 def _said(why, function):
@@ -107,21 +92,21 @@ class Callbacks:
 
         return call
 
-    def _rewards(self, answers, n, out, _error):
-        got = rewards(self._reward, _answers(answers, n), self._messages)
+    def _rewards(self, completions, n, out, _error):
+        got = rewards(self._reward, _completions(completions, n), self._messages)
         for i, reward in enumerate(got):
             if reward is None:
                 raise ValueError("no reward (None) for completion %d; every completion needs a number here" % i)
             out[i] = reward
 
-    def _advantages(self, batch, out, _error):
-        batch = Batch(batch.contents)
+    def _advantages(self, view, out, _error):
+        batch = Batch(view.contents)
         got = self._advantage(batch)
         if isinstance(got, (dict, set, frozenset, str, bytes)) or not hasattr(got, "__len__"):
-            raise TypeError("it returned a %s; a number for each of the %d rollouts is expected" % (type(got).__name__, len(batch.lengths)))
+            raise TypeError("it returned a %s; a number for each of the %d rollouts is expected" % (type(got).__name__, len(batch.reward)))
         values = [float(x) for x in got]
-        if len(values) != len(batch.lengths):
-            raise ValueError("%d advantages for %d rollouts" % (len(values), len(batch.lengths)))
+        if len(values) != len(batch.reward):
+            raise ValueError("%d advantages for %d rollouts" % (len(values), len(batch.reward)))
         for i, advantage in enumerate(values):
             if not math.isfinite(advantage):
                 raise ValueError("the advantage of rollout %d is %r" % (i, advantage))

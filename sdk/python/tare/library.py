@@ -50,9 +50,13 @@ class Lines(c.Structure):
     _fields_ = [("ids", c.c_void_p), ("begin", c.c_void_p), ("n", i64), ("temperature", c.c_double)]
 
 
+class View(c.Structure):
+    _fields_ = [("struct_size", c.c_uint32), ("batch", c.POINTER(abi.Batch)), ("column", c.POINTER(Column)), ("n_columns", i64)]
+
+
 LOG = c.CFUNCTYPE(None, c.c_void_p, i32, c.c_char_p)
-REWARD = c.CFUNCTYPE(i32, c.c_void_p, c.POINTER(c.POINTER(abi.Answer)), i64, c.POINTER(c.c_double), c.POINTER(abi.Error))
-ADVANTAGE = c.CFUNCTYPE(i32, c.c_void_p, c.POINTER(abi.Batch), c.POINTER(c.c_double), c.POINTER(abi.Error))
+REWARD = c.CFUNCTYPE(i32, c.c_void_p, c.POINTER(c.POINTER(abi.Completion)), i64, c.POINTER(c.c_double), c.POINTER(abi.Error))
+ADVANTAGE = c.CFUNCTYPE(i32, c.c_void_p, c.POINTER(View), c.POINTER(c.c_double), c.POINTER(abi.Error))
 
 
 class RunOptions(c.Structure):

@@ -53,7 +53,7 @@ def _sizes(groups, n):
 
 
 def verify(verifier, completions, answers, prompts=None, rows=None, timeout=0, **parameters):
-    """Verdicts (.reward, .verdict, .extracted, .reason) of completions against answers. verifier: the name or the file of a plugin, with its parameters
+    """Verdicts (.reward, .verdict, .extracted, .note) of completions against answers. verifier: the name or the file of a plugin, with its parameters
     by keyword; or a Verifier. rows: the data's rows, for verifiers that read their fields."""
     if isinstance(completions, str) or isinstance(answers, str):
         raise TypeError("completions, answers: lists are expected, not one text")

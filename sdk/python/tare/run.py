@@ -9,7 +9,7 @@ import weakref
 from tare_sdk import TareError
 
 from . import library
-from .arrays import STRING, TEXT, TYPES, strings, texts, view
+from .arrays import STRING, TEXT, TYPES, attribute, strings, texts, view
 from .functions import Callbacks
 from .handle import Handle, Pinned
 
@@ -27,14 +27,15 @@ class _Memory(Pinned):
     def columns(self):
         columns = (library.Column * 64)()
         n = library.plain("batch_columns")(self.handle, columns, len(columns))
-        return {x.name.decode(): (x.data, x.n, x.width, x.type) for x in columns[:n]}
+        return {attribute(x.name): (x.data, x.n, x.width, x.type) for x in columns[:n]}
 
 
 class Step(Pinned):
     """A finished step. The columns of its batch are attributes: numbers as read-only arrays over
     the engine's memory, without a copy; texts as lists of str. A view stays valid as long as it
     is kept, also when the run has continued or is closed, since it keeps the memory of its step.
-    number; metrics, a dict; columns, their names. M groups, N rollouts, T tokens: group_begin
+    number; metrics, a dict; columns, their names (component_verdict is the column
+    "component.verdict"). M groups, N rollouts, T tokens: group_begin
     [M+1] has the first rollout of each group, token_begin [N+1] the first token of each rollout.
     """
 

@@ -1,8 +1,12 @@
 """Runs tare's plugins from Python. See README.md in the folder above."""
 
+from .codebook import Codebook, Encoder
+from .curriculum import Curriculum
+from .environment import Environment
+from .errors import TareError
 from .estimator import Estimator, Step, advantages
-from .plugin import TareError
+from .objective import Objective
 from .verifier import Verdict, Verifier
 
-__all__ = ["Estimator", "Step", "TareError", "Verdict", "Verifier", "advantages"]
-__version__ = "1.3.0"  # the ABI's, as sdk/include/tare/base.h has it
+__all__ = ["Codebook", "Curriculum", "Encoder", "Environment", "Estimator", "Objective", "Step", "TareError", "Verdict", "Verifier", "advantages"]
+__version__ = "1.0.0"  # the ABI's, as sdk/include/tare/base.h has it

@@ -1,50 +1,85 @@
-"""Columns of a step, flat: one array for all groups. Made from lists, or from NumPy arrays without
-a loop in Python where NumPy is installed.
+"""Columns by name, flat: one array for all groups. Made from lists, or from NumPy arrays without a
+loop in Python where NumPy is installed.
+
+The names are those of the engine (core/plugin/columns.h). Where a name has a dot, its keyword has
+an underscore: component_verdict= is the column "component.verdict".
 """
 
 import ctypes as c
 import json
 import math
+from collections import namedtuple
 from itertools import accumulate
 
 from . import abi
-from .plugin import TareError
+from .abi import AXIS_GROUP, AXIS_ONE, AXIS_ROLLOUT, AXIS_ROW, AXIS_TOKEN, AXIS_TURN, F32, F64, I32, I64, TEXT, U8
+from .errors import TareError
 
 try:
     import numpy
 except ImportError:
     numpy = None
 
-GROUP, ROLLOUT, TOKEN = "group", "rollout", "token"
+TYPES = {U8: abi.u8, I32: abi.i32, I64: abi.i64, abi.U64: abi.u64, F32: abi.f32, F64: abi.f64, TEXT: abi.Text}
 
-# keyword of step(): (member of tare_batch, type, unit of an entry, need (0: always shown), name in
-# messages)
-COLUMNS = {
-    "cluster": ("cluster", abi.i32, GROUP, 0, "the clusters of the prompts"),
-    "uid": ("prompt_uid", abi.u64, GROUP, 0, "the prompts' uids"),
-    "verdicts": ("verdict", abi.i32, ROLLOUT, 0, "the verdicts"),
-    "components": ("component", abi.f64, ROLLOUT, abi.NEED_COMPONENTS, "the reward's components"),
-    "entropy": ("token_entropy", abi.f32, TOKEN, abi.NEED_ENTROPY, "the tokens' entropy"),
-    "logprob": ("token_logprob", abi.f32, TOKEN, abi.NEED_LOGPROB, "the tokens' logprobs"),
-    "ref_logprob": ("token_ref_logprob", abi.f32, TOKEN, abi.NEED_REF_LOGPROB, "the reference policy's logprobs"),
-    "finish": ("finish", abi.u8, ROLLOUT, abi.NEED_FINISH, "how the completions ended (finish)"),
-    "rows": ("row", abi.Text, GROUP, abi.NEED_ROW, "the data set's rows"),
-    "completions": ("completion", abi.Text, ROLLOUT, abi.NEED_COMPLETION, "the completions' texts"),
-    "token_ids": ("token_id", abi.i32, TOKEN, abi.NEED_TOKEN_ID, "the completions' token ids"),
-    "component_verdicts": ("component_verdict", abi.i32, ROLLOUT, abi.NEED_VERDICTS, "each verifier's verdicts"),
-    "off_policy": ("off_policy", abi.u8, ROLLOUT, abi.NEED_OFF_POLICY, "which rollouts are off-policy"),
-    "policy_version": ("policy_version", abi.i64, ROLLOUT, abi.NEED_POLICY_VERSION, "the policy's version"),
-    "segments": ("segment", abi.i32, TOKEN, abi.NEED_SEGMENTS, "the segments of a verifier"),
-    "segment_rewards": ("segment_reward", abi.f64, TOKEN, abi.NEED_SEGMENTS, "the rewards of a verifier's segments"),
-}
-WIDE = "components", "component_verdicts"  # an entry is a row of them
+# (kind, name, axis): (type, width); width 0: the number of reward components
+REGISTRY = {(kind, name, axis): (type_, width) for kind, columns in {
+    abi.KIND_ESTIMATOR: (
+        ("component.name", AXIS_ONE, TEXT, 0), ("cluster", AXIS_GROUP, I32, 1), ("row.json", AXIS_GROUP, TEXT, 1),
+        ("component", AXIS_ROLLOUT, F64, 0), ("component.verdict", AXIS_ROLLOUT, I32, 0), ("verdict", AXIS_ROLLOUT, I32, 1),
+        ("finish", AXIS_ROLLOUT, U8, 1), ("completion", AXIS_ROLLOUT, TEXT, 1), ("off_policy", AXIS_ROLLOUT, U8, 1),
+        ("policy_version", AXIS_ROLLOUT, I64, 1), ("turn.reward", AXIS_TURN, F64, 1), ("turn.state", AXIS_TURN, I64, 1),
+        ("turn.finish", AXIS_TURN, U8, 1), ("turn.calls", AXIS_TURN, I32, 1), ("turn.unparsed", AXIS_TURN, I32, 1), ("token", AXIS_TOKEN, I32, 1),
+        ("logprob", AXIS_TOKEN, F32, 1), ("entropy", AXIS_TOKEN, F32, 1), ("ref_logprob", AXIS_TOKEN, F32, 1),
+        ("updated_logprob", AXIS_TOKEN, F32, 1), ("segment", AXIS_TOKEN, I32, 1), ("segment_reward", AXIS_TOKEN, F64, 1)),
+    abi.KIND_OBJECTIVE: (
+        ("sampler_logprob", AXIS_TOKEN, F32, 1), ("ref_logprob", AXIS_TOKEN, F32, 1), ("kl", AXIS_TOKEN, F32, 1), ("off_policy", AXIS_TOKEN, U8, 1),
+        ("turn", AXIS_TOKEN, I32, 1)),
+    abi.KIND_CURRICULUM: (
+        ("row.index", AXIS_GROUP, I64, 1), ("verdict", AXIS_ROLLOUT, I32, 1), ("finish", AXIS_ROLLOUT, U8, 1), ("fate", AXIS_ROLLOUT, U8, 1)),
+}.items() for name, axis, type_, width in columns}
+ROW_FIELDS = {(abi.KIND_ESTIMATOR, AXIS_GROUP), (abi.KIND_CURRICULUM, AXIS_GROUP), (abi.KIND_CURRICULUM, AXIS_ROW)}
+
+Column = namedtuple("Column", "name axis type width required field")  # field: KEY of "row.KEY", or None
+
+
+def keyword(name):
+    return name.replace(".", "_")
+
+
+# keyword: axis, of the columns and members of a tare_batch
+AXES = {keyword(name): axis for kind, name, axis in REGISTRY if kind != abi.KIND_OBJECTIVE} | {"prompt_uid": AXIS_GROUP, "sampled": AXIS_TOKEN, "turns": AXIS_ROLLOUT}
 CODES = {name: code for code, name in abi.VERDICTS.items()} | {"crashed": 6, None: 0}
+NAMES = {"verdict": CODES, "component_verdict": CODES, "finish": abi.FINISH, "turn_finish": abi.FINISH,
+         "fate": {name: code for code, name in enumerate(abi.FATES)}}
+UNJUDGED = 5, 6  # timeout, crashed
 
 
-def shown(name, needs):
-    """True if an estimator with these needs sees the column."""
-    need = COLUMNS[name][3]
-    return not need or bool(needs & need) or (name == "logprob" and bool(needs & abi.WANTS_LOGPROB))
+def check_wants(who, kind, wants):
+    """Returns a Column for each want, None for an optional one that this host does not have."""
+    columns, seen = [], set()
+    for w in wants:
+        if not w.name:
+            raise TareError("%s: a want has no name" % who, 80)
+        name, required = w.name.decode(), not w.flags & abi.WANT_OPTIONAL
+        if (name, w.axis) in seen:
+            raise TareError("%s: wants the column %s twice" % (who, name), 80)
+        seen.add((name, w.axis))
+        found = REGISTRY.get((kind, name, w.axis))
+        field = name[4:] if not found and name.startswith("row.") and name[4:] and (kind, w.axis) in ROW_FIELDS else None
+        type_, width = (F64, 1) if field else found or (None, 1)
+        if type_ is None and not required:
+            columns.append(None)
+            continue
+        if type_ is None:
+            raise TareError("%s: wants the column %s, which this host does not have on that axis; update tare_sdk" % (who, name), 40)
+        if w.type != type_ or (w.width and width and w.width != width):
+            raise TareError("%s: wants the column %s with type %d and width %d; it has type %d and width %d" % (who, name, w.type, w.width, type_, width), 80)
+        columns.append(Column(name, w.axis, type_, 1 if width else w.width, required, field))
+    return columns
+
+
+# ---------------------------------------------------------------- arrays
 
 
 def fresh(type_, n, fill=0):
@@ -53,7 +88,7 @@ def fresh(type_, n, fill=0):
         array = numpy.full(n, fill, dtype=type_)
         return array, c.cast(array.ctypes.data, c.POINTER(type_))
     array = (type_ * max(n, 1))(*([fill] * n))
-    return array, array
+    return array, c.cast(array, c.POINTER(type_))
 
 
 def plain(array, n):
@@ -65,7 +100,8 @@ def finite(values):
     return bool(numpy.isfinite(values).all()) if numpy and not isinstance(values, list) else all(map(math.isfinite, values))
 
 
-def _fixed(type_, values):
+def fixed(type_, values):
+    """Copies numbers; returns what keeps them alive, a pointer, and their number."""
     if numpy:
         if type_ is abi.u64 and not isinstance(values, numpy.ndarray):
             values = [int(u) & (2**64 - 1) for u in values]
@@ -74,106 +110,176 @@ def _fixed(type_, values):
     number = float if type_ in (abi.f32, abi.f64) else lambda x: int(x) & (2**64 - 1) if type_ is abi.u64 else int(x)
     values = [number(x) for x in values]
     array = (type_ * max(len(values), 1))(*values)
-    return array, array, len(values)
+    return array, c.cast(array, c.POINTER(type_)), len(values)
 
 
-def _texts(values):
+def texts(values):
+    """The same for texts: str, bytes, or values that JSON can represent."""
     data = [v if isinstance(v, bytes) else (v if isinstance(v, str) else json.dumps(v, ensure_ascii=False)).encode("utf-8", "surrogatepass")
             for v in values]
     array = (abi.Text * max(len(data), 1))(*[abi.Text(d, len(d)) for d in data])
-    return (array, data), array, len(data)
+    return (array, data), c.cast(array, c.POINTER(abi.Text)), len(data)
 
 
-def _numbers(who, fields, rows):
-    """Reads the fields of rows that an estimator requests as numbers, row by row. A row: a
-    dictionary, or the text of a JSON object.
-    """
+def _wide(who, name, rows):
+    """Returns the numbers of an array of rows in one row, and the width."""
+    if numpy and isinstance(rows, numpy.ndarray) and rows.ndim == 2:
+        return rows.reshape(-1), rows.shape[1]
+    rows = [list(row) for row in rows]
+    width = len(rows[0]) if rows else 0
+    if any(len(row) != width for row in rows):
+        raise TareError("%s: %s need one row a rollout, all of one length" % (who, name), 13)
+    return [x for row in rows for x in row], width
+
+
+def _field(who, key, rows):
+    """Reads a field of rows as numbers. A row: a dictionary, or the text of a JSON object."""
     numbers = []
     for m, row in enumerate(rows):
         row = json.loads(row) if isinstance(row, (str, bytes)) else row or {}
-        for name in fields:
-            value = row.get(name)
-            if value is not None and not isinstance(value, (bool, int, float)) and not (numpy and isinstance(value, (numpy.number, numpy.bool_))):
-                raise TareError("%s: row %d: '%s' is %r; it is read as a number: give a number, True or False, or leave it out" % (who, m, name, value), 10)
-            numbers.append(math.nan if value is None else float(value))
+        value = row.get(key)
+        if value is not None and not isinstance(value, (bool, int, float)) and not (numpy and isinstance(value, (numpy.number, numpy.bool_))):
+            raise TareError("%s: row %d: '%s' is %r; it is read as a number: give a number, True or False, or leave it out" % (who, m, key, value), 10)
+        numbers.append(math.nan if value is None else float(value))
     return numbers
 
 
 def _coded(name, values):
-    """Converts names of verdicts and finish reasons to their codes."""
-    table = CODES if name in ("verdicts", "component_verdicts") else abi.FINISH if name == "finish" else None
+    """Converts names of verdicts, fates and ends to their codes."""
+    table = NAMES.get(name)
     if table is None or (numpy and isinstance(values, numpy.ndarray) and values.dtype.kind != "O"):
         return values
     return [table[v] if v in table else v for v in values]
 
 
-UNJUDGED = 5, 6  # timeout, crashed
+class Views:
+    """The column array of a batch, in the order of the plugin's wants. given: columns by keyword,
+    flat; counts: entries of each axis. A required column that is missing is an error with its
+    name. Columns of an axis without a count, and those named in absent, are left out.
+    """
+
+    def __init__(self, plugin, given, counts, absent=()):
+        self.who, self._keep, self._counts, self._width = plugin.name, [], counts, None
+        self.array = (abi.Column * max(len(plugin._columns), 1))()
+        for out, column in zip(self.array, plugin._columns):
+            if column and column.axis in counts and column.name not in absent:
+                self._fill(out, column, given)
+
+    def _fill(self, out, column, given):
+        name = "row_json" if column.field else keyword(column.name)
+        values, n = given.get(name), self._counts[column.axis]
+        if values is None:
+            if column.required:
+                raise TareError("%s: wants the column %s, one entry for each %s (%s=)" % (self.who, column.name, abi.AXES[column.axis], name), 13)
+            return
+        width = 1
+        if column.field:
+            values = _field(self.who, column.field, values)
+        elif column.width != 1 and column.axis != AXIS_ONE:
+            values, width = _wide(self.who, name, values)
+        elif column.axis == AXIS_ONE:
+            width = len(values)
+        if width != 1 or column.width != 1:
+            self._check_width(name, column, width)
+        try:
+            values = _coded(name, values)
+            kept, pointer, entries = texts(values) if column.type == TEXT else fixed(TYPES[column.type], values)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise TareError("%s: %s: %s" % (self.who, name, error), 10) from None
+        if entries != n * width:
+            raise TareError("%s: %s: %d entries where %d are needed, one for each %s" % (self.who, name, entries, n * width, abi.AXES[column.axis]), 13)
+        self._keep.append(kept)
+        out.data, out.n, out.width = c.cast(pointer, c.c_void_p), n, width
+
+    def _check_width(self, name, column, width):
+        if self._counts.get(AXIS_ROLLOUT) == 0 and column.axis == AXIS_ROLLOUT:
+            return
+        if column.width not in (0, width) or self._width not in (None, width):
+            raise TareError("%s: %s has %d entries a rollout, and there are %d components" % (self.who, name, width, column.width or self._width), 13)
+        self._width = width
+
+
+# ---------------------------------------------------------------- batches
 
 
 def judged(reward, sizes, lengths, columns):
     """Removes the rollouts without a verdict, whose reward means nothing, as the engine does.
     Returns None where there are none, else (reward, sizes, lengths, columns, indices of the
-    rollouts, of the groups, of the tokens) of the remaining ones.
+    remaining entries by axis, numbers of all entries by axis).
     """
     n = len(reward)
     keep = [True] * n
-    for name in ("verdicts", "component_verdicts"):
+    for name in ("verdict", "component_verdict"):
         values = columns.get(name)
         for i, value in enumerate([] if values is None else values):
-            codes = value if name in WIDE else [value]
+            codes = value if name == "component_verdict" else [value]
             if i < n and any((CODES.get(code, 0) if isinstance(code, str) else code) in UNJUDGED for code in codes):
                 keep[i] = False
     if all(keep):
         return None
     sizes = [sizes] * (n // sizes) if isinstance(sizes, int) else list(sizes)
     lengths = [1] * n if lengths is None else [int(x) for x in lengths]
-    begin, starts = [0, *accumulate(sizes)], [0, *accumulate(lengths)]
+    begin, tokens, turns, sampled = [0, *accumulate(sizes)], [0, *accumulate(lengths)], columns.get("turns"), columns.get("sampled")
+    if turns is None:
+        turns = [(None,)] * n if sampled is None else [_runs(sampled[s:e]) for s, e in zip(tokens, tokens[1:])]
+    acts = [0, *accumulate(map(len, turns))]
     rollouts = [i for i in range(n) if keep[i]]
     groups = [m for m in range(len(sizes)) if any(keep[begin[m]:begin[m + 1]])]
-    tokens = [t for i in rollouts for t in range(starts[i], starts[i + 1])]
-    places = {GROUP: groups, ROLLOUT: rollouts, TOKEN: tokens}
-    full = {GROUP: len(sizes), ROLLOUT: n, TOKEN: starts[-1]}
+    places = {AXIS_GROUP: groups, AXIS_ROLLOUT: rollouts, AXIS_TOKEN: [t for i in rollouts for t in range(tokens[i], tokens[i + 1])],
+              AXIS_TURN: [t for i in rollouts for t in range(acts[i], acts[i + 1])]}
+    full = {AXIS_GROUP: len(sizes), AXIS_ROLLOUT: n, AXIS_TOKEN: tokens[-1], AXIS_TURN: acts[-1]}
     chosen = {}
     for name, values in columns.items():
-        fits = values is not None and name in COLUMNS and len(values) == full[COLUMNS[name][2]]
-        chosen[name] = [values[i] for i in places[COLUMNS[name][2]]] if fits else values
-    return ([reward[i] for i in rollouts], [sum(keep[begin[m]:begin[m + 1]]) for m in groups], [lengths[i] for i in rollouts], chosen,
-            rollouts, groups, tokens, full)
+        axis = AXES.get(name)
+        fits = values is not None and axis in full and len(values) == full[axis]
+        chosen[name] = [values[i] for i in places[axis]] if fits else values
+    return ([reward[i] for i in rollouts], [sum(keep[begin[m]:begin[m + 1]]) for m in groups], [lengths[i] for i in rollouts], chosen, places, full)
 
 
-class Columns:
-    """Makes a tare_batch that keeps its arrays alive. reward: [N]; sizes: rollouts of each group,
-    or one number for all; lengths: tokens of each rollout, 1 without it; the others by the names
-    of COLUMNS, flat. fields: names that the estimator reads of the rows. A needed column that is
-    missing is an error with its name.
+def _runs(sampled):
+    """Returns the turns of a rollout: the runs of sampled tokens, as (begin, end)."""
+    runs, start = [], None
+    for t, one in enumerate([*sampled, 0]):
+        if one and start is None:
+            start = t
+        elif not one and start is not None:
+            runs.append((start, t))
+            start = None
+    return runs or [(0, 0)]
+
+
+class Batch:
+    """Makes a tare_batch that keeps its arrays alive. reward: [N]; sizes: rollouts of each group, or
+    one number for all; lengths: tokens of each rollout, context included, 1 without it; sampled: [T],
+    1 for tokens of the policy, 0 for context; turns: for each rollout a list of (first sampled
+    token, token after the last), without it the runs of sampled tokens. Without both a rollout is one
+    turn, all sampled. absent: columns that are not known yet. The others by the keywords of AXES, flat.
     """
 
-    def __init__(self, who, needs, n_clusters, step, reward, sizes, lengths=None, fields=(), **given):
-        self.who, self._keep = who, []
-        unknown = [name for name in given if name not in COLUMNS]
+    def __init__(self, plugin, step, reward, sizes, lengths=None, sampled=None, turns=None, absent=(), **given):
+        self.who, self._keep = plugin.name, []
+        unknown = [name for name in given if name not in AXES]
         if unknown:
-            raise TypeError("%s: there is no column %s; there are %s" % (who, unknown[0], ", ".join(["lengths", *COLUMNS])))
-        reward, pointer, n = _fixed(abi.f64, reward)
+            raise TypeError("%s: there is no column %s; there are %s" % (self.who, unknown[0], ", ".join(["lengths", *AXES])))
+        reward, pointer, n = fixed(abi.f64, reward)
         self.sizes = self._sizes(sizes, n)
-        self.lengths = None if lengths is None else [int(x) for x in lengths]
-        self.batch = abi.Batch(struct_size=c.sizeof(abi.Batch), step=step, n_groups=len(self.sizes), n_rollouts=n, n_clusters=n_clusters)
         if not finite(plain(reward, n)) or (self.sizes and min(self.sizes) < 1):
-            raise TareError("%s: every group needs rollouts, and every reward must be finite" % who, 61)
+            raise TareError("%s: every group needs rollouts, and every reward must be finite" % self.who, 61)
+        lengths = [1] * n if lengths is None else [int(x) for x in lengths]
+        if len(lengths) != n or (n and min(lengths) < 0):
+            raise TareError("%s: lengths need one entry a rollout, none below 0; here are %d for %d" % (self.who, len(lengths), n), 13)
+        self.raw = b = abi.sized(abi.Batch, step=step, n_groups=len(self.sizes), n_rollouts=n, n_tokens=sum(lengths))
         self._keep.append(reward)
-        self.batch.reward = pointer
+        b.reward = pointer
         self._begin("group_begin", self.sizes)
-        if lengths is None:
-            self.lengths = [1] * n
-        if len(self.lengths) != n or (n and min(self.lengths) < 0):
-            raise TareError("%s: lengths need one entry a rollout, none below 0; here are %d for %d" % (who, len(self.lengths), n), 13)
-        self.batch.n_tokens = self._begin("token_begin", self.lengths)
-        self._defaults(given, needs, reward, n)
-        for name, values in given.items():
-            if values is not None and shown(name, needs):
-                self._column(name, values)
-        self._missing(given, needs)
-        self._fields(fields, given.get("rows"))
-        self._clusters(n_clusters)
+        begin = self._begin("token_begin", lengths)
+        turns = self._turns(begin, lengths, sampled, turns)
+        single = b.n_turns == n
+        self._defaults(given, reward, n, single)
+        self._set("prompt_uid", abi.u64, given["prompt_uid"], b.n_groups)
+        counts = {AXIS_ONE: 1, AXIS_GROUP: b.n_groups, AXIS_ROLLOUT: n, AXIS_TURN: b.n_turns, AXIS_TOKEN: b.n_tokens}
+        self._views = Views(plugin, given, counts, absent)
+        b.column = self._views.array
 
     def _sizes(self, sizes, n):
         if isinstance(sizes, int):
@@ -185,69 +291,68 @@ class Columns:
             raise TareError("%s: groups of %d rollouts in all, and %d rewards" % (self.who, sum(sizes), n), 13)
         return sizes
 
-    def _begin(self, member, sizes):
-        begin, pointer, _ = _fixed(abi.i64, [0, *accumulate(sizes)])
-        self._keep.append(begin)
-        setattr(self.batch, member, pointer)
-        return int(begin[len(sizes)])
-
-    def _defaults(self, given, needs, reward, n):
-        groups = len(self.sizes)
-        if given.get("cluster") is None and not needs & abi.NEED_CLUSTER:
-            given["cluster"] = [-1] * groups
-        if given.get("uid") is None:
-            given["uid"] = list(range(groups))
-        if given.get("verdicts") is None:
-            given["verdicts"] = numpy.where(reward > 0, 1, 2) if numpy else [1 if r > 0 else 2 for r in reward[:n]]
-        if given.get("off_policy") is None:
-            given["off_policy"] = [0] * n
-
-    def _column(self, name, values):
-        member, type_, axis, _, _ = COLUMNS[name]
-        if name in WIDE:
-            values = self._wide(name, values)
-        values = _coded(name, values)
-        try:
-            kept, pointer, n = _texts(values) if type_ is abi.Text else _fixed(type_, values)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise TareError("%s: %s: %s" % (self.who, name, error), 10) from None
-        want = {GROUP: self.batch.n_groups, ROLLOUT: self.batch.n_rollouts, TOKEN: self.batch.n_tokens}[axis]
-        want *= self.batch.n_components if name in WIDE else 1
-        if n != want:
-            raise TareError("%s: %s: %d entries where %d are needed, one for each %s" % (self.who, name, n, want, axis), 13)
+    def _set(self, member, type_, values, n):
+        kept, pointer, entries = fixed(type_, values)
+        if entries != n:
+            raise TareError("%s: %s: %d entries where %d are needed" % (self.who, member, entries, n), 13)
         self._keep.append(kept)
-        setattr(self.batch, member, pointer)
+        setattr(self.raw, member, pointer)
 
-    def _wide(self, name, rows):
-        if numpy and isinstance(rows, numpy.ndarray) and rows.ndim == 2:
-            width, values = rows.shape[1], rows.reshape(-1)
+    def _begin(self, member, sizes):
+        begin = [0, *accumulate(sizes)]
+        self._set(member, abi.i64, begin, len(begin))
+        return begin
+
+    def _turns(self, begin, lengths, sampled, turns):
+        """Sets the members of turns and of sampled tokens."""
+        b, self.context = self.raw, ()
+        if sampled is None and turns is None:
+            ones, pointer = fresh(abi.u8, b.n_tokens, 1)
+            self._keep.append(ones)
+            b.sampled, b.n_turns = pointer, b.n_rollouts
+            acts = [[(0, n)] for n in lengths]
+            self._set("length", abi.i64, lengths, b.n_rollouts)
         else:
-            rows = [list(row) for row in rows]
-            width, values = len(rows[0]) if rows else 0, [x for row in rows for x in row]
-            if any(len(row) != width for row in rows):
-                raise TareError("%s: %s need one row a rollout, all of one length" % (self.who, name), 13)
-        if self.batch.n_components not in (0, width):
-            raise TareError("%s: %s has %d entries a rollout, and there are %d components" % (self.who, name, width, self.batch.n_components), 13)
-        self.batch.n_components = width
-        return values
+            if turns is None:
+                if len(sampled) != b.n_tokens:
+                    raise TareError("%s: sampled: %d entries where %d are needed, one for each token" % (self.who, len(sampled), b.n_tokens), 13)
+                acts = [_runs(sampled[s:e]) for s, e in zip(begin, begin[1:])]
+            else:
+                acts = self._checked(turns, lengths)
+            if sampled is None:
+                sampled = [int(any(s <= t < e for s, e in rollout)) for rollout, n in zip(acts, lengths) for t in range(n)]
+            sampled = [int(bool(x)) for x in sampled]
+            self.context = [t for t, one in enumerate(sampled) if not one]
+            self._set("sampled", abi.u8, sampled, b.n_tokens)
+            self._set("length", abi.i64, [sum(sampled[s:e]) for s, e in zip(begin, begin[1:])], b.n_rollouts)
+            b.n_turns = sum(map(len, acts))
+        self._begin("turn_begin", map(len, acts))
+        for member, side in (("act_begin", 0), ("act_end", 1)):
+            self._set(member, abi.i64, [start + act[side] for start, rollout in zip(begin, acts) for act in rollout], b.n_turns)
 
-    def _missing(self, given, needs):
-        for name, (_, _, _, need, what) in COLUMNS.items():
-            if needs & need and given.get(name) is None:
-                raise TareError("%s: needs %s (%s)" % (self.who, what, name), 13)
-        if needs & abi.NEED_CLUSTER and given.get("cluster") is None:
-            raise TareError("%s: needs the clusters of the prompts (cluster; -1: none)" % self.who, 13)
+    def _checked(self, turns, lengths):
+        turns = [[(int(s), int(e)) for s, e in rollout] for rollout in turns]
+        for i, (rollout, length) in enumerate(zip(turns, lengths)):
+            marks = [0, *(x for turn in rollout for x in turn), length]
+            if not rollout or any(a > b for a, b in zip(marks, marks[1:])):
+                raise TareError("%s: turns: those of rollout %d are %r; its %d tokens need at least one (begin, end), in order"
+                                % (self.who, i, rollout, length), 13)
+        if len(turns) != len(lengths):
+            raise TareError("%s: turns: %d lists for %d rollouts" % (self.who, len(turns), len(lengths)), 13)
+        return turns
 
-    def _fields(self, fields, rows):
-        if not fields:
-            return
-        if rows is None or len(rows) != self.batch.n_groups:
-            raise TareError("%s: reads '%s' of the data set's rows (rows); give one for each group" % (self.who, fields[0]), 13)
-        kept, self.batch.column, _ = _fixed(abi.f64, _numbers(self.who, fields, rows))
-        names = (c.c_char_p * len(fields))(*[name.encode() for name in fields])
-        self.batch.n_columns, self.batch.column_name = len(fields), names
-        self._keep += [kept, names]
+    def _defaults(self, given, reward, n, single):
+        """Fills columns that follow from others."""
+        def default(name, values):
+            if given.get(name) is None:
+                given[name] = values
 
-    def _clusters(self, n_clusters):
-        if any(not -1 <= self.batch.cluster[m] < max(n_clusters, 0) for m in range(self.batch.n_groups)):
-            raise TareError("%s: clusters must be in [0, %d), or -1 for none" % (self.who, n_clusters), 13)
+        default("prompt_uid", list(range(len(self.sizes))))
+        default("verdict", numpy.where(reward > 0, 1, 2) if numpy else [1 if r > 0 else 2 for r in reward[:n]])
+        default("off_policy", [0] * n)
+        if single:
+            default("turn_reward", reward[:n])
+            default("turn_finish", given.get("finish"))
+            default("turn_state", [-1] * n)
+            default("turn_calls", [0] * n)
+            default("turn_unparsed", [0] * n)

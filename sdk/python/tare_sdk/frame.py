@@ -1,16 +1,17 @@
 """The frame around a saved state, the same as the engine's (core/plugin/state.c). Little-endian:
 
-    "tarestat"; u32 version of the frame; u32 kind; u32 bytes of name, of plugin version, of locked parameters; u32 K; u64 bytes of state;
-    u64 XXH3 of all that follows; name, plugin version, locked parameters ("key=value\\n" each), state
+    "tarestat"; u32 version of the frame; u32 kind; u32 bytes of name, of vendor, of plugin version, of locked parameters;
+    u32 version of the plugin's format; u32 K; u64 bytes of state; u64 XXH3 of all that follows;
+    name, vendor, plugin version, locked parameters ("key=value\\n" each), state
 """
 
 import struct
 
 from . import abi
-from .plugin import TareError
+from .errors import TareError
 from .xxh3 import xxh3
 
-HEAD = struct.Struct("<8s6I2Q")
+HEAD = struct.Struct("<8s8I2Q")
 MAGIC, VERSION = b"tarestat", 1
 
 
@@ -18,17 +19,28 @@ def value_text(param, value):
     """Formats a parameter as in an INI file: the shortest decimal that reads back as the same
     number, as printf %g writes it.
     """
-    if param.type == abi.BOOL:
+    if param.type == abi.PARAM_BOOL:
         return "true" if value else "false"
-    if param.type != abi.FLOAT:
+    if param.type != abi.PARAM_FLOAT:
         return str(value)
     return next(text for text in ("%.*g" % (digits, value) for digits in range(1, 18)) if float(text) == value)
 
 
-def write(kind, name, version, locked, clusters, body):
-    texts = [name.encode(), version.encode(), locked.encode()]
+def _vendor(descriptor):
+    """The value of "vendor" in tare_descriptor.about."""
+    about, i = descriptor.about, 0
+    while about and about[i] is not None:
+        if about[i] == b"vendor":
+            return about[i + 1]
+        i += 2
+    return b""
+
+
+def write(d, locked, clusters, body):
+    """d: the plugin's descriptor."""
+    texts = [d.name, _vendor(d), d.version, locked.encode()]
     rest = b"".join(texts) + body
-    return HEAD.pack(MAGIC, VERSION, kind, *map(len, texts), clusters, len(body), xxh3(rest)) + rest
+    return HEAD.pack(MAGIC, VERSION, d.kind, *map(len, texts), d.state_version, clusters, len(body), xxh3(rest)) + rest
 
 
 def _pairs(locked):
@@ -51,29 +63,34 @@ def _check_locked(name, saved, locked, defaults):
             raise TareError("%s: saved with %s=%s, a fixed parameter that is unknown to this version" % (name, key, saved[key]), 12)
 
 
-def read(data, kind, name, version, locked, defaults, clusters):
-    """Returns the plugin's own bytes, and the version that wrote them; raises an error for a state
-    that does not fit. defaults: {key: text} of the locked parameters.
+def read(data, d, locked, defaults, clusters):
+    """Returns the plugin's own bytes, and the version of their format; raises an error for a state
+    that does not fit. d: the plugin's descriptor; defaults: {key: text} of the locked parameters.
     """
+    name = d.name.decode()
     if len(data) < HEAD.size or not data.startswith(MAGIC):
         raise TareError("%s: %d bytes that are not the saved state of a plugin" % (name, len(data)), abi.E_CORRUPT)
-    _, frame, saved_kind, n_name, n_version, n_locked, saved_clusters, n_body, hashed = HEAD.unpack_from(data)
+    _, frame, kind, *sizes, version, saved_clusters, n_body, hashed = HEAD.unpack_from(data)
     rest = data[HEAD.size:]
     if frame != VERSION:
         raise TareError("%s: saved state of format %d, this reads %d" % (name, frame, VERSION), 32)
-    if len(rest) != n_name + n_version + n_locked + n_body:
-        raise TareError("%s: the saved state has %d bytes where %d were written" % (name, len(rest), n_name + n_version + n_locked + n_body),
-                        abi.E_CORRUPT)
+    if len(rest) != sum(sizes) + n_body:
+        raise TareError("%s: the saved state has %d bytes where %d were written" % (name, len(rest), sum(sizes) + n_body), abi.E_CORRUPT)
     if xxh3(rest) != hashed:
         raise TareError("%s: the saved state is damaged: the checksum does not match" % name, abi.E_CORRUPT)
-    saved_name, rest = rest[:n_name].decode(errors="replace"), rest[n_name:]
-    saved_version, rest = rest[:n_version].decode(errors="replace"), rest[n_version:]
-    saved_locked, body = rest[:n_locked].decode(errors="replace"), rest[n_locked:]
-    if saved_kind != kind or saved_name != name:
-        raise TareError("%s: the state of %s %s" % (name, abi.KINDS.get(saved_kind, "a plugin of an unknown kind"), saved_name), 32)
-    if saved_version.split(".")[0] != version.split(".")[0]:
-        raise TareError("%s: written by version %s, this is %s; another major version cannot read it" % (name, saved_version, version), 32)
-    _check_locked(name, saved_locked, locked, defaults)
+    texts, at = [], 0
+    for size in sizes:
+        texts.append(rest[at: at + size].decode(errors="replace"))
+        at += size
+    vendor = _vendor(d).decode(errors="replace")
+    if (kind, texts[0]) != (d.kind, name):
+        raise TareError("%s: the state of %s %s" % (name, abi.KINDS.get(kind, "a plugin of an unknown kind"), texts[0]), 32)
+    if texts[1] != vendor:
+        raise TareError("%s: the state of a plugin by %s, this one is by %s" % (name, texts[1] or "an unnamed vendor", vendor or "an unnamed vendor"), 32)
+    if not d.state_oldest <= version <= d.state_version:
+        raise TareError("%s: state of version %d of the plugin's format (written by %s); this one reads %d to %d"
+                        % (name, version, texts[2], d.state_oldest, d.state_version), 32)
+    _check_locked(name, texts[3], locked, defaults)
     if saved_clusters != clusters:
         raise TareError("%s: saved with n_clusters = %d, this has %d" % (name, saved_clusters, clusters), 12)
-    return body, saved_version
+    return rest[at:], version

@@ -16,14 +16,12 @@ import os
 from collections import OrderedDict
 from urllib.parse import parse_qsl
 
-from . import abi
-from .columns import COLUMNS
 from .estimator import Estimator
-from .plugin import TareError
+from .errors import TareError
 from .prompts import prompt_uid
 
 log = logging.getLogger("tare")
-LACKS = ("components", "entropy", "ref_logprob", "component_verdicts", "policy_version", "off_policy", "segments", "segment_rewards")
+LACKS = ("component", "entropy", "ref_logprob", "component.verdict", "policy_version", "off_policy", "segment", "segment_reward")
 
 
 class RewardPostProcess:
@@ -33,10 +31,8 @@ class RewardPostProcess:
 
     def __init__(self, estimator, cluster=None):
         self.estimator, self.cluster, self._started = estimator, cluster, False
-        for name in LACKS:
-            if estimator.needs & COLUMNS[name][3]:
-                raise TareError("%s: needs %s (%s), which slime does not pass on" % (estimator.name, COLUMNS[name][4], name), 40)
-        if estimator.needs & abi.GIVES_TOKENS:
+        estimator.lacks(LACKS, "slime")
+        if estimator.gives_tokens:
             raise TareError("%s: gives every token an advantage of its own, and slime hands one number a sample on" % estimator.name, 40)
 
     def __call__(self, args, samples):
@@ -57,28 +53,28 @@ class RewardPostProcess:
             rewards[i] = float(out.advantage[k] * out.rollout_weight[k])
             if out.rollout_weight[k] == 0:
                 samples[i].remove_sample = True  # slime gives it a loss mask of zeros
-        if out.refill_groups:
-            log.warning("%s: asks for %d more groups; slime samples none here (--dynamic-sampling-filter-path does)", self.estimator.name, out.refill_groups)
+        if out.extra_groups:
+            log.warning("%s: asks for %d more groups; slime samples none here (--dynamic-sampling-filter-path does)", self.estimator.name, out.extra_groups)
         self._save(args)
         return raw, rewards
 
     def _columns(self, rollouts, heads):
         """Reads the facts about the samples that the plugin needs."""
-        needs = self.estimator.needs
+        wants = self.estimator.wants
         cluster = self.cluster or (lambda sample: (sample.metadata or {}).get("cluster", -1))
         last = lambda sample: list(sample.tokens)[len(sample.tokens) - sample.response_length:]
-        columns = {"uid": [prompt_uid(sample.prompt) for sample in heads]}
-        if needs & abi.NEED_CLUSTER:
+        columns = {"prompt_uid": [prompt_uid(sample.prompt) for sample in heads]}
+        if wants.get("cluster") or ("cluster" in wants and self.estimator.n_clusters):
             columns["cluster"] = [cluster(sample) for sample in heads]
-        if needs & abi.NEED_FINISH:
+        if "finish" in wants or "turn.finish" in wants:
             columns["finish"] = ["length" if "TRUNCATED" in str(sample.status).upper() else "stop" for sample in rollouts]
-        if needs & abi.NEED_ROW:
-            columns["rows"] = [dict(sample.metadata or {}, answer=sample.label) for sample in heads]
-        if needs & abi.NEED_COMPLETION:
-            columns["completions"] = [sample.response for sample in rollouts]
-        if needs & abi.NEED_TOKEN_ID:
-            columns["token_ids"] = [token for sample in rollouts for token in last(sample)]
-        if needs & (abi.NEED_LOGPROB | abi.WANTS_LOGPROB) and all(sample.rollout_log_probs is not None for sample in rollouts):
+        if self.estimator.reads_rows:
+            columns["row_json"] = [dict(sample.metadata or {}, answer=sample.label) for sample in heads]
+        if "completion" in wants:
+            columns["completion"] = [sample.response for sample in rollouts]
+        if "token" in wants:
+            columns["token"] = [token for sample in rollouts for token in last(sample)]
+        if "logprob" in wants and all(sample.rollout_log_probs is not None for sample in rollouts):
             columns["logprob"] = [x for sample in rollouts for x in sample.rollout_log_probs]
         return columns
 

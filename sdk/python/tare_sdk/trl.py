@@ -15,16 +15,16 @@ import json
 import logging
 import os
 
-from . import abi
-from .columns import COLUMNS, shown
+from .abi import AXIS_GROUP, AXIS_TOKEN
+from .columns import AXES
 from .estimator import Estimator
-from .plugin import TareError
+from .errors import TareError
 from .prompts import prompt_uid
 from .verifier import Verifier
 
 log = logging.getLogger("tare")
-# settings without a counterpart in TRL
-LACKS = {"entropy": abi.NEED_ENTROPY, "component_verdicts": abi.NEED_VERDICTS, "segments": abi.NEED_SEGMENTS}
+# columns that TRL does not have
+LACKS = ("entropy", "component.verdict", "segment", "segment_reward")
 
 
 def _last_text(value):
@@ -73,15 +73,13 @@ class AdvantageMixin:
     def __init__(self, *args, estimator=None, cluster=None, uid=None, **kwargs):
         if not isinstance(estimator, Estimator):
             raise TypeError("estimator has to be a tare_sdk.Estimator")
-        for name, need in LACKS.items():
-            if estimator.needs & need:
-                raise TareError("%s: needs %s (%s), which TRL does not have" % (estimator.name, COLUMNS[name][4], name), 40)
-        if estimator.needs & abi.NEED_CLUSTER and cluster is None:
-            raise TareError("%s: needs clusters; give the trainer cluster=, a function from a row of the data set to its cluster" % estimator.name, 13)
+        estimator.lacks(LACKS, "TRL")
+        if estimator.wants.get("cluster") and cluster is None:
+            raise TareError("%s: wants clusters; give the trainer cluster=, a function from a row of the data set to its cluster" % estimator.name, 13)
         self.tare_estimator, self.tare_cluster, self.tare_uid = estimator, cluster, uid
         super().__init__(*args, **kwargs)
-        if estimator.needs & abi.NEED_REF_LOGPROB and not self.beta:
-            raise TareError("%s: needs the reference policy's logprobs, which TRL computes where beta is above 0" % estimator.name, 40)
+        if estimator.wants.get("ref_logprob") and not self.beta:
+            raise TareError("%s: wants the reference policy's logprobs, which TRL computes where beta is above 0" % estimator.name, 40)
 
     def _calculate_rewards(self, inputs, *args, **kwargs):
         rewards = super()._calculate_rewards(inputs, *args, **kwargs)  # [N of all processes, reward functions]
@@ -113,38 +111,39 @@ class AdvantageMixin:
             if n:
                 sizes.append(n)
                 first.append(at)
-        columns = {name: [values[i] for i in (first if COLUMNS[name][2] == "group" else scored)] for name, values in facts.items() if name != "lengths"}
+        columns = {name: [values[i] for i in (first if AXES[name] == AXIS_GROUP else scored)] for name, values in facts.items() if name != "lengths"}
         for name in columns:
-            if COLUMNS[name][2] == "token":
+            if AXES[name] == AXIS_TOKEN:
                 columns[name] = [x for row in columns[name] for x in row]
         lengths = [facts["lengths"][i] for i in scored]
-        out = self.tare_estimator.step_flat([totals[i] for i in scored], sizes, lengths, components=[components[i] for i in scored], **columns)
-        if out.refill_groups:
-            log.warning("%s: asks for %d more groups; TRL samples none, the dropped ones are left out", self.tare_estimator.name, out.refill_groups)
+        out = self.tare_estimator.step_flat([totals[i] for i in scored], sizes, lengths, component=[components[i] for i in scored], **columns)
+        if out.extra_groups:
+            log.warning("%s: asks for %d more groups; TRL samples none, the dropped ones are left out", self.tare_estimator.name, out.extra_groups)
         self._tare_write(output, out, scored, lengths, len(totals))
 
     def _tare_gather(self, output):
         """Gathers columns of all processes, in TRL's order."""
         from accelerate.utils import gather_object
 
-        rows, mask, needs = self._tare_inputs, output["completion_mask"].bool(), self.tare_estimator.needs
+        rows, mask, wants = self._tare_inputs, output["completion_mask"].bool(), self.tare_estimator.wants
         ids = output["completion_ids"]
         tokens = lambda name: [output[name][i][mask[i]].tolist() for i in range(len(rows))]
         ends = set(getattr(self, "eos_token_ids", None) or [self.processing_class.eos_token_id])
         made = {
             "lengths": lambda: mask.sum(dim=1).tolist(),
-            "uid": lambda: [self.tare_uid(row) if self.tare_uid else prompt_uid(row["prompt"]) for row in rows],
+            "prompt_uid": lambda: [self.tare_uid(row) if self.tare_uid else prompt_uid(row["prompt"]) for row in rows],
             "cluster": lambda: [self.tare_cluster(row) if self.tare_cluster and self.tare_estimator.n_clusters else -1 for row in rows],
             "finish": lambda: ["stop" if n and int(ids[i][mask[i]][-1]) in ends else "length" for i, n in enumerate(mask.sum(dim=1).tolist())],
-            "rows": lambda: [json.dumps(row, default=str) for row in rows],
-            "completions": lambda: self.processing_class.batch_decode([ids[i][mask[i]] for i in range(len(rows))], skip_special_tokens=True),
-            "token_ids": lambda: tokens("completion_ids"),
+            "row_json": lambda: [json.dumps(row, default=str) for row in rows],
+            "completion": lambda: self.processing_class.batch_decode([ids[i][mask[i]] for i in range(len(rows))], skip_special_tokens=True),
+            "token": lambda: tokens("completion_ids"),
             "policy_version": lambda: [self.state.global_step] * len(rows),
         }
         for name, of_trl in (("logprob", "sampling_per_token_logps"), ("logprob", "old_per_token_logps"), ("ref_logprob", "ref_per_token_logps")):
             if output.get(of_trl) is not None and name not in made:
                 made[name] = lambda of_trl=of_trl: tokens(of_trl)
-        wanted = [name for name in made if name == "lengths" or shown(name, needs)]
+        wanted = [name for name in made if name in wants or name in ("lengths", "prompt_uid") or (name == "row_json" and self.tare_estimator.reads_rows)
+                  or (name == "finish" and "turn.finish" in wants)]
         mine = {name: made[name]() for name in wanted}
         entries = [{name: mine[name][i] for name in wanted} for i in range(len(rows))]
         every = gather_object(entries)

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from . import abi
-from .plugin import Opened, TareError
+from .errors import TareError
+from .plugin import Opened
 
-
-SEGMENTS = 256  # at most, as in the engine
 GRACE_NS, LOOK_NS = 100_000_000, 1_000_000_000  # time after a deadline; time of one poll, as in the engine
 
 
@@ -20,7 +19,7 @@ class Verdict:
     verdict: str
     reward: float
     extracted: str
-    reason: Optional[str]
+    note: Optional[str]
     segments: list = field(default_factory=list)  # (end in bytes of the completion's UTF-8, reward), where the verifier gives some
 
     @property
@@ -29,22 +28,22 @@ class Verdict:
         return self.verdict not in ("timeout", "crashed")
 
 
-def _text(value):
-    data = value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
-    return abi.Text(data, len(data))
+def kept_text(data, most):
+    """Cuts a text for people to `most` bytes, at the end of a character."""
+    return bytes(data[:most]).decode(errors="ignore" if len(data) > most else "replace")
 
 
 class _Asked:
-    """An answer and the buffers for its verdict."""
+    """A completion and the buffers for its verdict."""
 
     def __init__(self, verifier, completion, answer, prompt, row, timeout):
         self.deadline = time.monotonic_ns() + int(timeout * 1e9) if timeout else 0
-        self.given = abi.Answer(c.sizeof(abi.Answer), 0, _text(prompt), _text(completion), _text(answer),
-                                _text(json.dumps(row)) if row is not None else abi.Text(), self.deadline, finish=-1)
-        self.buffer = c.create_string_buffer(4096)
-        self.parts = (abi.Segment * SEGMENTS)() if verifier._table.flags & abi.GIVES_SEGMENTS else None
-        self.out = abi.Verdict(c.sizeof(abi.Verdict), 0, math.nan, c.addressof(self.buffer), len(self.buffer), 0, None, self.parts,
-                               SEGMENTS if self.parts else 0, 0)
+        self.given = abi.sized(abi.Completion, prompt=abi.text(prompt), text=abi.text(completion), answer=abi.text(answer),
+                               row=abi.text(None if row is None else json.dumps(row)), deadline_ns=self.deadline)
+        (self._extracted, self.extracted), (self._note, self.note) = verifier._stream(), verifier._stream()
+        parts = (abi.Segment * abi.LIMIT_SEGMENTS)() if verifier._table.flags & abi.VERIFIER_GIVES_SEGMENTS else None
+        self.out = abi.sized(abi.Verdict, reward=math.nan, extracted=c.pointer(self._extracted), note=c.pointer(self._note), segment=parts,
+                             segment_capacity=len(parts) if parts else 0)
 
 
 class Verifier(Opened):
@@ -52,25 +51,20 @@ class Verifier(Opened):
     plugin's table.
     """
 
-    kind = abi.VERIFIER
+    kind = abi.KIND_VERIFIER
     table_type = abi.VerifierTable
-    required = ("create", "destroy", "verify")
-    known_flags = abi.JUDGES_TOGETHER | abi.GIVES_SEGMENTS  # together: one answer at a time is all there is
+    required = ("verify",)
 
     def __init__(self, name, **parameters):
         super().__init__(name, **parameters)
-        self._uses = self._table.uses(self._values) if self._table.uses else abi.USES_ANSWER
-        if self._uses & ~(abi.USES_ANSWER | abi.MAY_USE_ANSWER | abi.REFUSES_ROWS):
-            raise TareError("verifier %s: uses returns the bits 0x%x; this host knows only 0x7" % (self.name, self._uses), 80)
-        self._call("create", self._table.create, c.byref(self._host), self._values, c.byref(self._self))
-        self._made, self._tickets = True, 0
+        self._uses, self._tickets = self._used_facts(abi.USES_ANSWER), 0
 
     @property
     def uses_answer(self):
         """True if it compares with the row's answer, with these parameters. None: a program of the
         user decides (python, command).
         """
-        return True if self._uses & abi.USES_ANSWER else None if self._uses & abi.MAY_USE_ANSWER else False
+        return True if self._uses & abi.USES_ANSWER else None if self._uses & abi.USES_MAYBE_ANSWER else False
 
     def _answer(self, answer):
         if answer is None and self.uses_answer:
@@ -81,16 +75,22 @@ class Verifier(Opened):
         """Verifies one completion. answer: may be left out where the verifier uses none; row: the
         data set's row, a dict; timeout: seconds, passed to the plugin as its deadline; 0: none.
         """
-        answer = self._answer(answer)
-        asked = _Asked(self, completion, answer, prompt, row, timeout)
-        answers, verdicts = (c.POINTER(abi.Answer) * 1)(c.pointer(asked.given)), (c.POINTER(abi.Verdict) * 1)(c.pointer(asked.out))
-        self._call("verify", self._table.verify, self._self, answers, verdicts, 1)
+        asked = _Asked(self, completion, self._answer(answer), prompt, row, timeout)
+        given, out = (abi.P(abi.Completion) * 1)(c.pointer(asked.given)), (abi.P(abi.Verdict) * 1)(c.pointer(asked.out))
+        self._call("verify", self._table.verify, self._self, given, out, 1)
         return self._taken(asked)
+
+    def explain(self, completion, answer=None, prompt="", row=None):
+        """Explains the verdict on one completion, as a dict; None if it offers no explanations."""
+        if not self._table.explain:
+            return None
+        asked = _Asked(self, completion, self._answer(answer), prompt, row, 0)
+        return json.loads(self._written("explain", self._table.explain, self._self, c.byref(asked.given)))
 
     @property
     def waits(self):
-        """True if it verifies several answers at a time, because it waits for an external service."""
-        return bool(self._table.submit and self._table.poll and self._table.cancel)
+        """True if it verifies several completions at a time, because it waits for an external service."""
+        return all(getattr(self._table, name) for name in ("submit", "poll", "take", "cancel"))
 
     def verify_all(self, completions, answers=None, prompts=None, rows=None, timeout=0, at_once=16):
         """Returns the verdicts of several completions, in their order. A verifier that waits for an
@@ -117,6 +117,7 @@ class Verifier(Opened):
                     under_way[self._tickets] = i, asked
                 for ticket in self._look(under_way):
                     i, asked = under_way.pop(ticket)
+                    self._call("take", self._table.take, self._self, ticket, c.byref(asked.out))
                     verdicts[i] = self._taken(asked)
                 for ticket in [t for t, (_, a) in under_way.items() if a.deadline and time.monotonic_ns() > a.deadline + GRACE_NS]:
                     i, _ = under_way.pop(ticket)
@@ -128,29 +129,22 @@ class Verifier(Opened):
         return verdicts
 
     def _look(self, under_way):
-        """Waits for the first of them; returns the tickets with a verdict."""
+        """Waits for the first of them; returns the tickets that are done."""
         n, now = len(under_way), time.monotonic_ns()
         wait = min([LOOK_NS] + [a.deadline + GRACE_NS - now for _, a in under_way.values() if a.deadline])
-        tickets, done = (c.c_int64 * n)(*under_way), (c.c_uint8 * n)()
-        verdicts = (c.POINTER(abi.Verdict) * n)(*[c.pointer(a.out) for _, a in under_way.values()])
-        waiting = abi.Waiting(c.sizeof(abi.Waiting), 0, n, tickets, verdicts, done, max(wait, 0))
-        try:
-            self._call("poll", self._table.poll, self._self, c.byref(waiting))
-        except TareError:
-            for k in range(n):
-                if done[k]:
-                    under_way.pop(tickets[k])  # the plugin has forgotten it
-            raise
-        if any(state not in (abi.TICKET_OPEN, abi.TICKET_JUDGED) for state in done):
-            raise TareError("verifier %s: poll: the states of its tickets are %r, and it returned no error" % (self.name, list(done)), 80)
-        return [tickets[k] for k in range(n) if done[k]]
+        tickets, states = (abi.i64 * n)(*under_way), (abi.u8 * n)()
+        waiting = abi.sized(abi.Waiting, n=n, ticket=tickets, state=states, wait_ns=max(wait, 0))
+        self._call("poll", self._table.poll, self._self, c.byref(waiting))
+        if any(state not in (abi.TICKET_OPEN, abi.TICKET_DONE) for state in states):
+            raise TareError("verifier %s: poll: unknown states of tickets in %r" % (self.name, list(states)), 80)
+        return [tickets[k] for k in range(n) if states[k] == abi.TICKET_DONE]
 
     def _taken(self, asked):
         out = asked.out
-        if out.code not in abi.VERDICTS or not math.isfinite(out.reward) or not 0 <= out.size <= out.capacity:
-            raise TareError("verifier %s: verify: code %d, reward %r, %d bytes extracted" % (self.name, out.code, out.reward, out.size), 80)
-        return Verdict(abi.VERDICTS[out.code], out.reward, asked.buffer.raw[: out.size].decode(errors="replace"),
-                       out.reason.decode(errors="replace") if out.reason else None, self._segments(out, asked.given.completion.size))
+        if out.code not in abi.VERDICTS or not math.isfinite(out.reward):
+            raise TareError("verifier %s: verify: code %d, reward %r" % (self.name, out.code, out.reward), 80)
+        return Verdict(abi.VERDICTS[out.code], out.reward, kept_text(asked.extracted["out"], abi.LIMIT_EXTRACTED),
+                       kept_text(asked.note["out"], abi.LIMIT_NOTE) or None, self._segments(out, asked.given.text.size))
 
     def _segments(self, out, size):
         if not 0 <= out.n_segments <= out.segment_capacity:

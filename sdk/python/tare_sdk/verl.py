@@ -20,15 +20,13 @@ import sys
 from collections import OrderedDict
 from urllib.parse import parse_qsl
 
-from . import abi
-from .columns import COLUMNS
 from .estimator import Estimator
-from .plugin import TareError
+from .errors import TareError
 from .prompts import prompt_uid
 from .verifier import Verifier
 
 log = logging.getLogger("tare")
-LACKS = ("entropy", "finish", "rows", "completions", "component_verdicts", "policy_version", "segments", "segment_rewards")
+LACKS = ("entropy", "finish", "row.json", "completion", "component.verdict", "policy_version", "segment", "segment_reward", "turn.finish")
 _seen = {"data": None}  # the batch of the compute_advantage that is running
 
 
@@ -47,13 +45,11 @@ class AdvantageFunction:
 
     def __init__(self, estimator, cluster=None, uid=None, components=None):
         self.estimator, self.cluster, self.uid, self.components = estimator, cluster, uid, components
-        for name in LACKS:
-            if estimator.needs & COLUMNS[name][3]:
-                raise TareError("%s: needs %s (%s), which verl does not have" % (estimator.name, COLUMNS[name][4], name), 40)
-        if estimator.needs & abi.NEED_CLUSTER and cluster is None:
-            raise TareError("%s: needs clusters; give cluster=, a function from a prompt's index to its cluster" % estimator.name, 13)
-        if estimator.needs & abi.NEED_COMPONENTS and not components:
-            raise TareError("%s: needs the reward's components; give components=, their names in what the reward function returns" % estimator.name, 13)
+        estimator.lacks([*LACKS, *estimator.row_fields], "verl")
+        if estimator.wants.get("cluster") and cluster is None:
+            raise TareError("%s: wants clusters; give cluster=, a function from a prompt's index to its cluster" % estimator.name, 13)
+        if estimator.wants.get("component") and not components:
+            raise TareError("%s: wants the reward's components; give components=, their names in what the reward function returns" % estimator.name, 13)
 
     def __call__(self, token_level_rewards, response_mask, index=None, config=None, **_):
         import torch
@@ -69,25 +65,24 @@ class AdvantageFunction:
         return advantages, advantages
 
     def _columns(self, groups, order, mask):
-        needs, data, columns = self.estimator.needs, _seen["data"], {}
+        wants, data, columns = self.estimator.wants, _seen["data"], {}
         if self.cluster and self.estimator.n_clusters:
             columns["cluster"] = [self.cluster(key) for key in groups]
         if self.uid:
-            columns["uid"] = [self.uid(key) for key in groups]
+            columns["prompt_uid"] = [self.uid(key) for key in groups]
         elif self.estimator.by_prompt:
-            columns["uid"] = [prompt_uid(self._prompt(data, rows[0])) for rows in groups.values()]
-        for name, need, keys in (("logprob", abi.NEED_LOGPROB | abi.WANTS_LOGPROB, ("rollout_log_probs", "old_log_probs")),
-                                 ("ref_logprob", abi.NEED_REF_LOGPROB, ("ref_log_prob",)), ("token_ids", abi.NEED_TOKEN_ID, ("responses",))):
-            key = next((k for k in keys if needs & need and data is not None and k in data.batch.keys()), None)
+            columns["prompt_uid"] = [prompt_uid(self._prompt(data, rows[0])) for rows in groups.values()]
+        for name, keys in (("logprob", ("rollout_log_probs", "old_log_probs")), ("ref_logprob", ("ref_log_prob",)), ("token", ("responses",))):
+            key = next((k for k in keys if name in wants and data is not None and k in data.batch.keys()), None)
             if key:
                 columns[name] = [x for i in order for x in data.batch[key][i][mask[i]].tolist()]
         columns.update(self._unjudged(data, order))
-        if needs & abi.NEED_COMPONENTS:
+        if "component" in wants and self.components:
             named = {} if data is None else data.non_tensor_batch
             lost = [name for name in self.components if name not in named]
             if lost:
                 raise TareError("%s: the reward function returned no '%s'" % (self.estimator.name, lost[0]), 13)
-            columns["components"] = [[float(named[name][i]) for name in self.components] for i in order]
+            columns["component"] = [[float(named[name][i]) for name in self.components] for i in order]
         return columns
 
     def _unjudged(self, data, order):
@@ -97,7 +92,7 @@ class AdvantageFunction:
         said = None if data is None else data.non_tensor_batch.get("verdict")
         if said is None or not any(said[i] in ("timeout", "crashed") for i in order):
             return {}
-        return {"verdicts": [str(said[i]) for i in order]}
+        return {"verdict": [str(said[i]) for i in order]}
 
     def _prompt(self, data, row):
         """Returns the tokens of a row's prompt, without padding."""
@@ -125,8 +120,8 @@ class AdvantageFunction:
             at += length
             if weight == 0:
                 response_mask[i] = 0
-        if out.refill_groups:
-            log.warning("%s: requests %d more groups, which verl cannot sample; the dropped groups are left out", self.estimator.name, out.refill_groups)
+        if out.extra_groups:
+            log.warning("%s: requests %d more groups, which verl cannot sample; the dropped groups are left out", self.estimator.name, out.extra_groups)
         return advantages
 
     # ---------------------------------------------------------------- the state in a checkpoint

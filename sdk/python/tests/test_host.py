@@ -1,6 +1,8 @@
 """Compares the Python host with the engine: python3 -m unittest, with TARE (the program), TARE_PLUGIN_PATH, and SHARED (reference data, may be absent)."""
 
+import atexit
 import contextlib
+import ctypes
 import glob
 import importlib.util
 import json
@@ -8,6 +10,8 @@ import math
 import os
 import platform
 import random
+import re
+import shutil
 import struct
 import subprocess
 import tempfile
@@ -15,13 +19,30 @@ import types
 import unittest
 import unittest.mock
 
-from tare_sdk import Estimator, TareError, Verifier, advantages
+from tare_sdk import Codebook, Curriculum, Encoder, Environment, Estimator, Objective, TareError, Verifier, advantages
 
 TARE = os.environ["TARE"]
 DATA = os.path.join(os.environ.get("SHARED", ""), "data", "estimators")
 FIXTURE = lambda name: os.path.join(os.environ["FIXTURES"], name + ".so")  # plugins of tests/plugin
 FACTS = FIXTURE("facts")
 RANDOM = ["5897618c", "c2a0b9fd", "70cfadff", "a5ec9de5", "9c1aefde", "738c42ca"]
+
+
+def compiler():
+    found = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
+    if not found:
+        raise unittest.SkipTest("no C compiler")
+    return found
+
+
+def compiled(name):
+    """Compiles NAME.c of this folder; returns the file of the plugin."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    out = os.path.join(folder, name + ".so")
+    subprocess.run([compiler(), "-std=gnu17", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-I", os.environ["SOURCE"] + "/sdk/include",
+                    os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".c"), "-o", out], check=True)
+    return out
 
 
 def engine(estimator, parameters, clusters, steps, *options):
@@ -37,9 +58,14 @@ def engine(estimator, parameters, clusters, steps, *options):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def printed(scale):
-    """Returns the scale as tare estimate prints it: 1 without a divisor."""
-    return 1 if math.isnan(scale) else scale
+def printed(values, none=None):
+    """Returns numbers as tare estimate prints them. none: for NaN."""
+    return [none if math.isnan(x) else x for x in values]
+
+
+# keys of a group in tare estimate, and the columns
+KEYS = {"uid": "prompt_uid", "lengths": "lengths", "components": "component", "entropy": "entropy", "logprob": "logprob", "ref_logprob": "ref_logprob",
+        "verdicts": "verdict", "segments": "segment", "segment_rewards": "segment_reward"}
 
 
 class Bits(unittest.TestCase):
@@ -57,21 +83,20 @@ class Bits(unittest.TestCase):
         expected = engine(name, parameters, clusters, steps)
         with Estimator(name, n_clusters=clusters, **{k: v for k, v in parameters.items() if k != "clusters"}) as estimator:
             for step, line in zip(steps, expected):
-                columns = {key: [g[key] for g in step] for key in ("uid", "lengths", "components", "entropy", "logprob", "ref_logprob", "verdicts", "segments", "segment_rewards")
-                           if key in step[0]}
-                if estimator.by_prompt and "uid" not in columns:
-                    columns["uid"] = list(range(len(step)))  # as the engine takes it
+                columns = {name: [g[key] for g in step] for key, name in KEYS.items() if key in step[0]}
+                if estimator.by_prompt and "prompt_uid" not in columns:
+                    columns["prompt_uid"] = list(range(len(step)))  # as the engine takes it
                 out = estimator.step([g["rewards"] for g in step], cluster=[g.get("cluster", -1) for g in step], **columns)
                 self.assertEqual(out.advantage, line["advantages"])
                 ones = [[1] * len(g["rewards"]) for g in step]
                 self.assertEqual(out.rollout_weight, line.get("rollout_weight", ones))
-                self.assertEqual(out.refill_groups, line.get("refill_groups", 0))
+                self.assertEqual(out.extra_groups, line.get("extra_groups", 0))
                 self.same_tokens(out, line, step)
-                self.assertEqual(out.baseline, line["baseline"])
-                self.assertEqual([*map(printed, out.scale)], line["scale"])
-                self.assertEqual(out.confidence, line["confidence"])
+                self.assertEqual(printed(out.baseline), line["baseline"])
+                self.assertEqual(printed(out.scale, 1), line["scale"])
+                self.assertEqual(printed(out.confidence), line["confidence"])
                 estimator.apply()
-                self.assertEqual(estimator.state(), line["state"])
+                self.assertEqual(estimator.describe(), line["state"])
 
     def test_reference_cases(self):
         if not os.path.isdir(DATA):
@@ -153,26 +178,26 @@ class Fields(unittest.TestCase):
             line, = engine(FIXTURE("columns"), parameters, 0, [self.STEP])
             for rows in (self.ROWS, [json.dumps(row) for row in self.ROWS]):
                 with Estimator(FIXTURE("columns"), **parameters) as estimator:
-                    self.assertEqual(estimator.fields, ["weight"] if parameters else ["level", "weight"])
-                    out = estimator.step([g["rewards"] for g in self.STEP], rows=rows)
+                    self.assertEqual(estimator.row_fields, ["row.weight"] if parameters else ["row.level", "row.weight"])
+                    out = estimator.step([g["rewards"] for g in self.STEP], row_json=rows)
                     self.assertEqual(out.advantage, line["advantages"])
                     estimator.apply()
-                    self.assertEqual(estimator.state(), line["state"])
+                    self.assertEqual(estimator.describe(), line["state"])
 
     def test_unjudged_groups_leave_with_their_rows(self):
         step = [dict(g, verdicts=["correct"] * len(g["rewards"])) for g in self.STEP]
         step[0]["verdicts"] = ["timeout", "crashed"]
         line, = engine(FIXTURE("columns"), {}, 0, [step])
         with Estimator(FIXTURE("columns")) as estimator:
-            out = estimator.step([g["rewards"] for g in step], rows=self.ROWS, verdicts=[g["verdicts"] for g in step])
+            out = estimator.step([g["rewards"] for g in step], row_json=self.ROWS, verdict=[g["verdicts"] for g in step])
             self.assertEqual(out.advantage, line["advantages"])
 
     def test_refusals(self):
         with Estimator(FIXTURE("columns")) as estimator:
-            for rows, said in ((None, "reads 'level' of the data set's rows"), ([{}], "give one for each group"),
+            for rows, said in ((None, r"wants the column row.level, one entry for each group \(row_json=\)"), ([{}], "row_json: 1 entries where 3 are needed"),
                                ([{"level": "hard"}, {}, {}], "row 0: 'level' is 'hard'; it is read as a number")):
                 with self.assertRaisesRegex(TareError, said):
-                    estimator.step([g["rewards"] for g in self.STEP], rows=rows)
+                    estimator.step([g["rewards"] for g in self.STEP], row_json=rows)
 
 
 class State(unittest.TestCase):
@@ -192,9 +217,9 @@ class State(unittest.TestCase):
     def run_steps(self, estimator, steps):
         lines = []
         for step in steps:
-            out = estimator.step([g["rewards"] for g in step], cluster=[g["cluster"] for g in step], uid=[g["uid"] for g in step])
+            out = estimator.step([g["rewards"] for g in step], cluster=[g["cluster"] for g in step], prompt_uid=[g["uid"] for g in step])
             estimator.apply()
-            lines.append((out.advantage, estimator.state()))
+            lines.append((out.advantage, estimator.describe()))
         return lines
 
     def test_both_directions(self):
@@ -299,15 +324,15 @@ class Host(unittest.TestCase):
                 Estimator("gpro")
 
     def test_what_is_needed_and_missing_is_named(self):
-        with self.assertRaisesRegex(TareError, "bv_blend: needs the clusters of the prompts"):
+        with self.assertRaisesRegex(TareError, r"bv_blend: wants the column cluster, one entry for each group \(cluster=\)"):
             Estimator("bv_blend", n_clusters=2).step([[1, 0]])
-        with self.assertRaisesRegex(TareError, r"gdpo: needs the reward's components \(components\)"):
+        with self.assertRaisesRegex(TareError, r"gdpo: wants the column component, one entry for each rollout \(component=\)"):
             Estimator("gdpo").step([[1, 0]])
-        with self.assertRaisesRegex(TareError, r"rl_zvp: needs the tokens' entropy \(entropy\)"):
+        with self.assertRaisesRegex(TareError, r"rl_zvp: wants the column entropy, one entry for each token \(entropy=\)"):
             Estimator("rl_zvp").step([[1, 0]])
         with self.assertRaisesRegex(TareError, "spo: keeps its state by prompt"):
             Estimator("spo").step([[1, 0]])
-        with self.assertRaisesRegex(TypeError, "there is no column lenghts; there are lengths, cluster"):
+        with self.assertRaisesRegex(TypeError, "there is no column lenghts; there are lengths, component_name"):
             Estimator("grpo").step([[1, 0]], lenghts=[[1, 1]])
         with self.assertRaisesRegex(TareError, "finish: 1 entries where 2 are needed"):
             Estimator(FACTS).step([[1, 0]], finish=[["stop"]])
@@ -315,15 +340,15 @@ class Host(unittest.TestCase):
             Estimator("grpo").step_flat([1, 0, 1, 0, 1], 2)
 
     def test_facts(self):
-        columns = {"finish": [["stop", "length"]], "completions": [["it is 4", ""]], "rows": [{"level": 3}], "token_ids": [[[7, 8], [9]]],
-                   "verdicts": [["correct", "unparsable"]], "component_verdicts": [[["correct", None], ["unparsable", "wrong"]]], "off_policy": [[0, 1]],
+        columns = {"finish": [["stop", "length"]], "completion": [["it is 4", ""]], "row_json": [{"level": 3}], "token": [[[7, 8], [9]]],
+                   "verdict": [["correct", "unparsable"]], "component_verdict": [[["correct", None], ["unparsable", "wrong"]]], "off_policy": [[0, 1]],
                    "policy_version": [[4, -1]]}
         out = Estimator(FACTS).step([[1, 0]], lengths=[[2, 1]], **columns)
         # the digits of tests/plugin/facts.c, as tests/unit/estimate has them; Python's JSON has a blank after the colon
-        self.assertEqual(out.advantage, [[600 + 1e3 * (12 + 7) + 1e6 * 15 + 1e8, 11 + 100 + 1e3 * 12 + 1e6 * 9 + 1e8 * 6]])
+        self.assertEqual(out.advantage, [[601 + 1e3 * (12 + 7) + 1e6 * 15 + 1e8, 12 + 100 + 1e3 * 12 + 1e6 * 9 + 1e8 * 6]])
         for name in columns:
-            if name not in ("verdicts", "off_policy"):
-                with self.assertRaisesRegex(TareError, "facts: needs .*\\(%s\\)" % name):
+            if name not in ("verdict", "off_policy"):
+                with self.assertRaisesRegex(TareError, "facts: wants the column .*\\(%s=\\)" % name):
                     Estimator(FACTS).step([[1, 0]], lengths=[[2, 1]], **{k: v for k, v in columns.items() if k != name})
 
     def test_flat_arrays_are_the_same_bits(self):
@@ -332,9 +357,9 @@ class Host(unittest.TestCase):
         for name in ("bv_blend", "dapo", "reinforce_pp"):
             one, two = (Estimator(name, n_clusters=2) for _ in range(2))
             for _ in range(3):
-                a, b = one.step(groups, cluster=[0, 1, 0], uid=[1, 2, 3]), two.step_flat(flat, 4, cluster=[0, 1, 0], uid=[1, 2, 3])
+                a, b = one.step(groups, cluster=[0, 1, 0], prompt_uid=[1, 2, 3]), two.step_flat(flat, 4, cluster=[0, 1, 0], prompt_uid=[1, 2, 3])
                 self.assertEqual([x for g in a.advantage for x in g], list(b.advantage))
-                self.assertEqual(a.confidence, list(b.confidence))
+                self.assertEqual(printed(a.confidence), printed(b.confidence))
                 one.apply(), two.apply()
             self.assertEqual(one.save(), two.save())
 
@@ -347,9 +372,9 @@ class Host(unittest.TestCase):
         out = estimator.step_flat(reward.reshape(-1), 8, lengths=numpy.full(4000, 3))
         self.assertIsInstance(out.advantage, numpy.ndarray)
         self.assertEqual(out.advantage.reshape(500, 8).tolist(), Estimator("grpo").step(reward.tolist()).advantage)
-        wide = Estimator("gdpo").step_flat(reward.sum(axis=1), 4, components=reward)
+        wide = Estimator("gdpo").step_flat(reward.sum(axis=1), 4, component=reward)
         nested = reward.reshape(125, 4, 8)
-        self.assertEqual(wide.advantage.reshape(125, 4).tolist(), Estimator("gdpo").step(nested.sum(axis=2).tolist(), components=nested.tolist()).advantage)
+        self.assertEqual(wide.advantage.reshape(125, 4).tolist(), Estimator("gdpo").step(nested.sum(axis=2).tolist(), component=nested.tolist()).advantage)
 
     def test_the_floating_point_mode_is_kept(self):
         tiny = 1e-310  # below the smallest normal number: 0 where they are flushed
@@ -365,8 +390,8 @@ class Host(unittest.TestCase):
 
     def test_outputs_are_checked(self):
         for name, part in (("nan_advantage", "advantage"), ("unwritten", "advantage"), ("bad_confidence", "confidence"), ("infinite_scale", "scale"),
-                           ("negative_weight", "weight"), ("nan_sums", "sums"), ("unknown_needs", "unknown columns"), ("null_member", "compute is missing"),
-                           ("unknown_flags", "unknown flags 0x4 in its function table .this host knows 0x0")):
+                           ("negative_weight", "weight"), ("nan_sums", "sums"), ("unknown_want", "wants the column .*, which this host does not have"), ("null_member", "compute is missing"),
+                           ("unknown_flags", "unknown flags 0x4 in the function table of estimator hostile .this host knows 0x1.")):
             with self.subTest(name), self.assertRaisesRegex(TareError, part):
                 Estimator(FIXTURE(name)).step([[1, 0.5], [0.25, 0.75]])
 
@@ -382,7 +407,7 @@ class Host(unittest.TestCase):
                 v.verify("!back", "")
             with self.assertRaisesRegex(TareError, "257 segments in a buffer of 256"):
                 v.verify("!many", "")
-        with self.assertRaisesRegex(TareError, r"grpo_process: needs the segments of a verifier \(segments\)"):
+        with self.assertRaisesRegex(TareError, r"grpo_process: wants the column segment"):
             Estimator("grpo_process").step([[1, 0]])
 
     def test_verifier(self):
@@ -433,7 +458,7 @@ class Host(unittest.TestCase):
                 with self.assertRaisesRegex(TareError, "20 completions with 1 answers"):
                     v.verify_all(said, ["1"])
         with Verifier(FIXTURE("waits")) as v:
-            with self.assertRaisesRegex(TareError, "verifier waits: poll: the judge is out"):
+            with self.assertRaisesRegex(TareError, "verifier waits: take: the judge is out"):
                 v.verify_all(["1", "broken", "1"], ["1"] * 3)
             self.assertEqual([x.reward for x in v.verify_all(["1"], ["1"])], [1])  # and the tickets of before are forgotten
             for seconds in (2, 60):  # a busy machine may be late with the other one, too
@@ -454,9 +479,178 @@ class Host(unittest.TestCase):
                 break
         self.assertEqual(got, [None, 1.0, 0.0])
         function, data = verl.AdvantageFunction(Estimator("grpo")), lambda *said: types.SimpleNamespace(non_tensor_batch={"verdict": said})
-        self.assertEqual(function._unjudged(data("wrong", "timeout", "correct"), [2, 0, 1]), {"verdicts": ["correct", "wrong", "timeout"]})
+        self.assertEqual(function._unjudged(data("wrong", "timeout", "correct"), [2, 0, 1]), {"verdict": ["correct", "wrong", "timeout"]})
         self.assertEqual(function._unjudged(data("wrong", "correct"), [0, 1]), {})
         self.assertEqual(function._unjudged(types.SimpleNamespace(non_tensor_batch={}), [0]), {})
+
+
+class Growth(unittest.TestCase):
+    """Plugins of a later minor, whose structs have members behind those of this host, and plugins with
+    bits that this host does not know.
+    """
+
+    def test_larger_structs(self):
+        """tests/larger.c: every struct that a plugin gives is larger by 8 bytes, and it looks for members
+        behind those that it gets.
+        """
+        larger = compiled("larger")
+        with Estimator(larger, factor=3) as e:
+            self.assertEqual(e.parameters, {"factor": 3.0, "offset": 0.5})
+            self.assertEqual(e.wants, {"finish": True, "entropy": False})
+            out = e.step([[1, 0]], finish=[["stop", "length"]])
+            self.assertEqual(out.advantage, [[3 * 1 + 0.5 + 1, 0.5 + 2]])
+        with Verifier(larger) as v:
+            got = v.verify("yes", "yes")
+            self.assertEqual((got.verdict, got.reward, got.extracted, got.note), ("correct", 1, "yes", "no member behind those of 1.0"))
+
+    def test_texts_of_parameters(self):
+        """A secret's value is that of an environment variable, a path is absolute, and an earlier name is
+        still a name.
+        """
+        with unittest.mock.patch.dict(os.environ, TARE_TEST_KEY="sesame"), self.assertLogs("tare", "INFO") as logs:
+            with Verifier(compiled("larger"), key="TARE_TEST_KEY", data="x.txt") as v:
+                self.assertEqual(v.parameters, {"key": "TARE_TEST_KEY", "file": "x.txt"})
+                self.assertTrue(v.verify("yes", "yes").note.endswith("; sesame; %s/x.txt" % os.getcwd()))
+        self.assertIn("the parameter data is now called file", logs.output[0])
+        with self.assertRaisesRegex(TareError, "names no environment variable"):
+            Verifier(compiled("larger"), key="TARE_NO_SUCH_KEY")
+
+    def test_metrics(self):
+        """Values of a metric in one step become one, as the plugin says."""
+        from tare_sdk import abi
+        from tare_sdk.plugin import Metrics
+
+        for how, expected in ((abi.METRIC_LAST, 2), (abi.METRIC_SUM, 7), (abi.METRIC_MEAN, 7 / 3), (abi.METRIC_MIN, 1), (abi.METRIC_MAX, 4), (99, 2)):
+            metrics = Metrics()
+            for x in (1, 4, 2):
+                metrics.add("x", x, how)
+            self.assertAlmostEqual(metrics["x"], expected)
+
+    def test_unknown_bits_and_numbers(self):
+        for name, part in (("unknown_bits", "unknown flags 0x100000 in the parameter .* of estimator hostile"), ("unknown_flags", "function table"),
+                           ("newer_minor", "needs ABI 1\\."), ("wants_twice", "twice"), ("wants_axis", "wants the column"),
+                           ("short_descriptor", "lacks members of ABI 1.0"), ("param_stride", "a table of .* rows")):
+            with self.subTest(name), self.assertRaisesRegex(TareError, part):
+                Estimator(FIXTURE(name))
+        for name in ("grown_descriptor", "unknown_kind_beside"):
+            Estimator(FIXTURE(name)).close()
+        with Verifier(FIXTURE("unknown_state")) as v:
+            with self.assertRaisesRegex(TareError, "poll: unknown states"):
+                v.verify_all(["1"], ["1"])
+
+    def test_every_struct_has_its_size(self):
+        """The ctypes have the sizes of the headers, and the registry those of core/plugin/columns.h."""
+        from tare_sdk import abi, columns
+
+        tables = "estimator verifier encoder codebook objective curriculum environment".split()
+        structs = {name: getattr(abi, name) for name in dir(abi) if isinstance(getattr(abi, name), type) and hasattr(getattr(abi, name), "_fields_")}
+        c_names = {name: re.sub("(?<!^)(?=[A-Z])", "_", name).lower() for name in structs}
+        c_names = {name: c[: -len("_table")] if c.endswith("_table") else c for name, c in c_names.items()}
+        self.assertTrue(set(tables) <= set(c_names.values()))
+        with tempfile.TemporaryDirectory() as folder:
+            source = os.path.join(folder, "sizes.c")
+            with open(source, "w") as file:
+                file.write("#include <tare/plugin.h>\n")
+                for name, type_ in structs.items():
+                    file.write("_Static_assert(sizeof(tare_%s) == %d, \"%s\");\n" % (c_names[name], ctypes.sizeof(type_), name))
+                    for field, _ in type_._fields_ if issubclass(type_, ctypes.Structure) else ():
+                        file.write("_Static_assert(offsetof(tare_%s, %s) == %d, \"%s.%s\");\n" % (c_names[name], field, getattr(type_, field).offset, name, field))
+            subprocess.run([compiler(), "-fsyntax-only", "-I", os.environ["SOURCE"] + "/sdk/include", source], check=True)
+        with open(os.environ["SOURCE"] + "/core/plugin/columns.h") as file:
+            rows = re.findall(r'COLUMN\(\w+,\s+(\w+),\s+"([\w.]+)",\s+(\w+),\s+(\w+),\s+(\d),', file.read())
+        number = {kind.upper(): n for n, kind in abi.KINDS.items()}
+        theirs = {(number[kind], name, getattr(abi, "AXIS_" + axis)): (getattr(abi, type_), int(width)) for kind, name, axis, type_, width in rows}
+        self.assertEqual(columns.REGISTRY, theirs)
+
+
+class Turns(unittest.TestCase):
+    """Tokens of the environment between turns are context: they move no advantage."""
+
+    def test_context(self):
+        for name, column in (("rl_zvp", "entropy"), ("entropy_top", "entropy"), ("reinforce_pp", "logprob"), ("opd", "logprob")):
+            plain = {"lengths": [[3, 2], [2, 4]]}
+            tokens = [[[0.1, 0.2, 0.3], [0.4, 0.5]], [[0.6, 0.7], [0.8, 0.9, 1.0, 1.1]]]
+            with_context = [[[*row[:1], 1e6, -1e6, *row[1:]] for row in group] for group in tokens]
+            sampled = [[[1, 0, 0] + [1] * (len(row) - 1) for row in group] for group in tokens]
+            longer = {"lengths": [[n + 2 for n in group] for group in plain["lengths"]], "sampled": sampled}
+            turns = [[[(0, 1), (3, len(row) + 2)] for row in group] for group in tokens]
+            rewards = [[1, 0], [1, 0.5]] if name != "rl_zvp" else [[1, 0], [1, 0]]
+            ours = {column: tokens, "ref_logprob": tokens}
+            theirs = {column: with_context, "ref_logprob": with_context}
+            expected = Estimator(name).step(rewards, **plain, **ours)
+            for more in ({}, {"turns": turns}):
+                got = Estimator(name).step(rewards, **longer, **theirs, **more)
+                self.assertEqual(got.advantage, expected.advantage)
+                if got.token_advantage:
+                    self.assertEqual([[a for a, s in zip(row, mask) if s] for row, mask in zip(got.token_advantage, [m for g in sampled for m in g])],
+                                     expected.token_advantage)
+            with self.assertRaisesRegex(TareError, "turns: those of rollout 0 are"):
+                Estimator(name).step(rewards, **longer, **theirs, turns=[[[(3, 1)] for _ in group] for group in tokens])
+
+
+class Kinds(unittest.TestCase):
+    """The kinds that a trainer does not call: each is created, called, saved and loaded."""
+
+    def test_objective(self):
+        logprob, advantage, lengths = [-0.5, -1.0, -2.0, -0.1], [1.0, 1.0, -1.0, -1.0], [2, 2]
+        with Objective("ppo", loss={"clip": 0.2}) as ppo:
+            out = ppo.minibatch(logprob, advantage, lengths)
+            self.assertEqual([round(x, 6) for x in out.value], [-1, -1, 1, 1])  # the ratio is 1
+            self.assertEqual([round(x, 6) for x in out.dlogprob], [-1, -1, 1, 1])
+            ppo.apply()
+            ppo.load(ppo.save())
+        with Objective(FIXTURE("good_objective")) as good:
+            good.minibatch(logprob, advantage, lengths, sizes=[2], entropy=[1.0] * 4, kl=[0.1] * 4, ref_logprob=logprob, off_policy=[0] * 4, turn=[0] * 4,
+                           sampler_logprob=logprob)
+            good.apply()
+            other = Objective(FIXTURE("good_objective")).load(good.save())
+            self.assertEqual(other.save(), good.save())
+
+    def test_curriculum(self):
+        rows = [{"level": i % 3} for i in range(6)]
+        with Curriculum("dapo_filter", rows, prompts_per_step=2, group_size=2) as filter_:
+            chosen = filter_.next(2)
+            self.assertEqual(chosen, [(0, 2), (1, 2)])
+            rewards = [[1, 0], [1, 1]]
+            fate, extra = filter_.keep([0, 1], rewards)
+            self.assertEqual((fate[0], set(fate[1])), (["kept", "kept"], {"left_out"}))
+            self.assertEqual(extra, 1)
+            filter_.apply([0, 1], rewards, fate)
+        with Curriculum(FIXTURE("good_curriculum"), rows, prompts_per_step=2, group_size=2) as good:
+            self.assertEqual(len(good.next(2)), 2)
+            fate, _ = good.keep([0, 1], [[1, 0], [0, 0]])
+            good.apply([0, 1], [[1, 0], [0, 0]], fate)
+            again = Curriculum(FIXTURE("good_curriculum"), rows, prompts_per_step=2, group_size=2).load(good.save())
+            self.assertEqual(again.save(), good.save())
+
+    def test_encoder_and_codebook(self):
+        with Encoder("hashed") as encoder:
+            encoder.fit(["one two", "two three"])
+            vectors = encoder.encode(["one two", "three", ""])
+            self.assertEqual((len(vectors), len(vectors[0])), (3, encoder.dim))
+            self.assertEqual([list(v) for v in Encoder("hashed").load(encoder.save()).encode(["three"])], [list(vectors[1])])
+        rows = [{"subject": "a"}, {"subject": "b"}, {"subject": "a"}]
+        with Codebook("field", field="subject") as codebook:
+            codebook.fit(rows=rows)
+            cluster, _ = codebook.assign(rows=rows)
+            self.assertEqual(list(cluster), [0, 1, 0])
+            self.assertEqual((codebook.clusters, codebook.cluster_name(1)), (2, "b"))
+
+    def test_environment(self):
+        """tests/echo.c: says the row's greeting, answers each turn, and ends after three."""
+        with Environment(compiled("echo"), turns=2) as e:
+            self.assertEqual(e.card(), {"game": "echo"})
+            with e.session() as s:
+                begun = s.reset({"greeting": "hello"}, seed=5)
+                self.assertEqual([(m["role"], m["text"]) for m in begun.messages], [("user", 'the row is {"greeting": "hello"}')])
+                self.assertEqual((begun.tools, begun.stop, begun.end), ([], ["</s>"], "running"))
+                first, saved = s.step("one"), s.save()
+                self.assertEqual((first.messages[0]["text"], first.end, first.reward, first.state_key), ("one", "running", 0, "1"))
+                last = s.step("two", calls=[{"name": "look", "arguments": {"at": 1}}])
+                self.assertEqual((last.end, last.reward, last.verdict), ("done", 1, "correct"))
+                self.assertEqual(last.messages[-1], {"role": "tool", "text": '{"at": 1}', "name": "look", "call_id": ""})
+                s.load(saved)
+                self.assertEqual(s.step("two").end, "done")
 
 
 class Slime(unittest.TestCase):
@@ -511,8 +705,8 @@ class Slime(unittest.TestCase):
                 s.reward = 1.0  # dapo drops a group of equal rewards
         RewardPostProcess(Estimator("dapo"))(args, samples)
         self.assertEqual({s.group_index for s in samples if s.remove_sample}, {0})
-        for name, part in (("gdpo", "components"), ("rl_zvp", "entropy")):
-            with self.assertRaisesRegex(TareError, "%s: needs .*%s" % (name, part)):
+        for name, part in (("gdpo", "component"), ("rl_zvp", "entropy")):
+            with self.assertRaisesRegex(TareError, "%s: wants the column %s, which slime does not have" % (name, part)):
                 RewardPostProcess(Estimator(name))
         args.normalize_advantages = True
         with self.assertRaisesRegex(TareError, "normalize-advantages"):

@@ -55,7 +55,7 @@ def centred(batch):
     """R - mean of the group, as dr_grpo."""
     out = []
     for begin, end in zip(batch.group_begin, batch.group_begin[1:]):
-        group = [float(r) for r in batch.rewards[begin:end]]
+        group = [float(r) for r in batch.reward[begin:end]]
         out += [r - sum(group) / len(group) for r in group]
     return out
 
@@ -116,7 +116,7 @@ class Training(unittest.TestCase):
             self.assertEqual(bytes(memoryview(kept[n]).cast("B")) if len(kept[n]) else b"", copies[n], n)
             self.assertTrue(memoryview(kept[n]).readonly)
         self.assertTrue(all(json.loads(row)["question"] for row in texts[1]))
-        self.assertIn("ids", names)
+        self.assertIn("token", names)
         self.assertIn("prompt_ids", names)
 
     def test_no_copies(self):
@@ -125,14 +125,14 @@ class Training(unittest.TestCase):
             address = step._columns["advantage"][0]
             if arrays.numpy:
                 self.assertEqual(step.advantage.ctypes.data, address)
-                self.assertEqual((step.advantage.dtype, step.ids.dtype, step.component.shape), ("float64", "int32", (32,)))
-                for array in (step.advantage, step.ids, step.advantage[1:]):
+                self.assertEqual((step.advantage.dtype, step.token.dtype, step.component.shape), ("float64", "int32", (32,)))
+                for array in (step.advantage, step.token, step.advantage[1:]):
                     with self.assertRaises(ValueError):
                         array.flags.writeable = True
                     with self.assertRaises(ValueError):
                         array[0] = 1
             else:
-                self.assertEqual((step.advantage.format, step.ids.format), ("d", "i"))
+                self.assertEqual((step.advantage.format, step.token.format), ("d", "i"))
             self.assertIs(step.advantage, step.advantage)
             with self.assertRaisesRegex(AttributeError, "no column 'advantages'.*advantage"):
                 step.advantages
@@ -187,7 +187,8 @@ class Training(unittest.TestCase):
         page = read(os.environ["SOURCE"] + "/docs/python.md").decode()
         columns = [name for name, kind in re.findall(r"X\([A-Z]+,\s+(\w+),\s+[^,]+,\s*\w+,\s*(\w+),", table) if kind != "LOCAL"]
         self.assertGreater(len(columns), 30)
-        self.assertEqual([name for name in columns if "`%s`" % name not in page], [])
+        shown = {"ids": "token", "reason": "note"}
+        self.assertEqual([name for name in columns if "`%s`" % shown.get(name, name) not in page], [])
 
     def test_a_child_of_fork_holds_no_lock(self):
         r = run("left")
@@ -211,7 +212,7 @@ class Training(unittest.TestCase):
 
     def test_the_first_error_is_seen(self):
         with self.assertRaisesRegex(tare.TareError, "gradient's norm"):
-            with run("first-error", **{"estimator.plugin": "python_function"}, advantage=lambda b: [1e39] * len(b.rewards)) as r:
+            with run("first-error", **{"estimator.plugin": "python_function"}, advantage=lambda b: [1e39] * len(b.reward)) as r:
                 next(r)
 
 
@@ -227,12 +228,13 @@ class Functions(unittest.TestCase):
             steps = list(r)
         self.assertEqual(digest("functions"), whole())  # the rewards of `regex`, the advantages of dr_grpo
         for step, batch in zip(steps, shown):
-            self.assertEqual(list(step.reward), list(batch.rewards))
-            self.assertEqual(step.completion, batch.completions)
-            self.assertEqual(list(step.ids), list(batch.ids))
-            self.assertEqual([json.loads(x) for x in step.row_json], batch.rows)
-            self.assertEqual([int(x) for x in batch.lengths], [b - a for a, b in zip(step.token_begin, list(step.token_begin)[1:])])
-            self.assertEqual([int(g) for g in batch.groups], [g for g in range(8) for _ in range(4)])
+            self.assertEqual(list(step.reward), list(batch.reward))
+            self.assertEqual(step.completion, batch.completion)
+            self.assertEqual(list(step.token), list(batch.token))
+            self.assertEqual([json.loads(x) for x in step.row_json], batch.row)
+            self.assertEqual(step.row_json, batch.row_json)
+            self.assertEqual([int(x) for x in batch.length], [b - a for a, b in zip(step.token_begin, list(step.token_begin)[1:])])
+            self.assertEqual([int(g) for g in batch.group], [g for g in range(8) for _ in range(4)])
         with self.assertRaisesRegex(AssertionError, "is a function of a Python program"):
             program("train", "functions", "--resume", "train.steps=5", "--allow-change")
 

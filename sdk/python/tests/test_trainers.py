@@ -60,7 +60,7 @@ class Trl(unittest.TestCase):
             resumed = make(folder, 5, again)
             resumed.train(resume_from_checkpoint=os.path.join(folder, "checkpoint-3"))
             self.assertEqual(again.steps, 5)
-            self.assertEqual(again.state(), whole.state())
+            self.assertEqual(again.describe(), whole.describe())
 
     def test_prompts_components_and_tokens(self):
         from trl_run import make
@@ -73,8 +73,8 @@ class Trl(unittest.TestCase):
                     trainer.train()
                     self.replay(Estimator(name, **parameters), trainer.seen)
                     step = trainer.seen[0]
-                    self.assertEqual(len(set(step["columns"]["uid"])), 4)  # four prompts
-                    self.assertEqual([len(row) for row in step["columns"]["components"]], [2] * 16)
+                    self.assertEqual(len(set(step["columns"]["prompt_uid"])), 4)  # four prompts
+                    self.assertEqual([len(row) for row in step["columns"]["component"]], [2] * 16)
                     if step["tokens"]:  # each where the plugin put it, in TRL's table of tokens
                         used = [a for row, mask in zip(step["used"], step["mask"]) for a, m in zip(row, mask) if m]
                         self.assertEqual(used, step["tokens"])
@@ -107,7 +107,7 @@ class Trl(unittest.TestCase):
     def test_refusals(self):
         from trl_run import make
 
-        for estimator, part in ((Estimator("rl_zvp"), "rl_zvp: needs the tokens' entropy .entropy., which TRL does not have"), ("grpo", "Estimator")):
+        for estimator, part in ((Estimator("rl_zvp"), "rl_zvp: wants the column entropy, which TRL does not have"), ("grpo", "Estimator")):
             with self.assertRaisesRegex((TareError, TypeError), part):
                 make("/nowhere", 1, estimator) if not isinstance(estimator, str) else __import__("tare_sdk.trl").trl.AdvantageMixin(estimator=estimator)
 
@@ -212,7 +212,7 @@ class Verl(unittest.TestCase):
             groups.setdefault(key, []).append(i)
         pick = lambda column: [[column[i] for i in rows] for rows in groups.values()]
         lengths = data["mask"].sum(dim=1).tolist()
-        columns = {"lengths": pick(lengths), "uid": [prompt_uid(data["prompts"][rows[0]]) for rows in groups.values()], "components": pick(data["parts"])}
+        columns = {"lengths": pick(lengths), "prompt_uid": [prompt_uid(data["prompts"][rows[0]]) for rows in groups.values()], "component": pick(data["parts"])}
         columns["cluster"] = [cluster(key) for key in groups] if cluster else None
         for name in ("logprob", "ref_logprob"):
             columns[name] = pick([data[name][i][data["mask"][i].bool()].tolist() for i in range(len(lengths))])
@@ -237,19 +237,18 @@ class Verl(unittest.TestCase):
     def each_built_in(self, ask):
         """ask(name, registered name, the plugin again, its cluster function, verl's function) for each that verl's batch has enough for."""
         import tare_sdk.verl
-        from tare_sdk.columns import COLUMNS
 
         refused = []
         for name in built_ins():
-            needs = Estimator(name, n_clusters=2).needs
-            if any(needs & COLUMNS[lacks][3] for lacks in tare_sdk.verl.LACKS):
-                with self.assertRaisesRegex(TareError, "%s: needs .* which verl does not have" % name):
+            wants = Estimator(name, n_clusters=2).wants
+            if any(wants.get(lacks) for lacks in tare_sdk.verl.LACKS):
+                with self.assertRaisesRegex(TareError, "%s: wants the column .* which verl does not have" % name):
                     tare_sdk.verl.register(name)
                 refused.append(name)
                 continue
             with self.subTest(name):
                 other = Estimator(name, n_clusters=2)
-                cluster = (lambda key: int(key[-1], 16) % 2) if other.needs & 16 else None
+                cluster = (lambda key: int(key[-1], 16) % 2) if "cluster" in wants else None
                 known = "%s_%s" % (self._testMethodName, name)
                 function = tare_sdk.verl.register(name, name=known, n_clusters=2, cluster=cluster, components=["acc", "format"])
                 ask(name, known, other, cluster)
@@ -299,9 +298,9 @@ class Verl(unittest.TestCase):
 
         import tare_sdk.verl
 
-        with self.assertRaisesRegex(TareError, "gdpo: needs the reward's components; give components="):
+        with self.assertRaisesRegex(TareError, "gdpo: wants the reward's components; give components="):
             tare_sdk.verl.AdvantageFunction(Estimator("gdpo"))
-        with self.assertRaisesRegex(TareError, "bv_blend: needs clusters; give cluster="):
+        with self.assertRaisesRegex(TareError, "bv_blend: wants clusters; give cluster="):
             tare_sdk.verl.AdvantageFunction(Estimator("bv_blend", n_clusters=1))
         with self.assertRaisesRegex(TareError, "spo: keeps its state by prompt, and verl's batch does not say"):
             tare_sdk.verl.AdvantageFunction(Estimator("spo"))(torch.ones(2, 2), torch.ones(2, 2), index=["x", "x"])

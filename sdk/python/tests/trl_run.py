@@ -61,7 +61,7 @@ def make(folder, steps, estimator, rewards=None, batch=16, **options):
 
     def written(output, *rest):
         write(output, *rest)
-        trainer.seen[-1].update(every_uid=trainer.every["uid"], used=output["advantages"].tolist(), mask=output["completion_mask"].tolist())
+        trainer.seen[-1].update(every_uid=trainer.every["prompt_uid"], used=output["advantages"].tolist(), mask=output["completion_mask"].tolist())
 
     estimator.step_flat, trainer._tare_gather, trainer._tare_write = recorded, gathered, written
     return trainer

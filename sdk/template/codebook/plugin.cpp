@@ -1,8 +1,8 @@
 /* @NAME@: a row's cluster is a hash of its text, modulo K.
  *
- * Replace this with your assignment. A codebook that takes embeddings returns their width from dim;
- * one that takes rows returns 0. The cluster of a row may not depend on the other rows in the call
- * (see tare/clusterer.h). */
+ * Replace this with your assignment. A codebook of embeddings gives their width as dim; one of
+ * rows leaves it 0. The cluster of a row may not depend on the other rows in the call. A codebook
+ * that learns the values that occur adds fit, save and load (see tare/codebook.h). */
 #include <tare/sdk.hpp>
 
 namespace
@@ -11,43 +11,38 @@ namespace
 enum { P_CLUSTERS, P_COUNT };
 
 constexpr tare_param PARAMS[P_COUNT] = {
-    {"clusters", "8", "K, how many clusters", nullptr, nullptr, 1, 1000000, TARE_INT, TARE_LOCKED_ON_RESUME},
+    tare::int_param("clusters", "8", "number of clusters K", 1, 1000000, TARE_PARAM_LOCKED_ON_RESUME),
 };
 
-class codebook
+class codebook : public tare::codebook_base
 {
-public:
-    codebook(const tare_host *, const tare_value *values) : clusters_(values[P_CLUSTERS].i)
+  public:
+    static constexpr uint32_t calls = TARE_CALLS_CONCURRENT; // an instance changes nothing, so any thread may call it
+
+    explicit codebook(const tare_setup &setup) : clusters_(setup.values[P_CLUSTERS].i) {}
+
+    void sizes(tare_sizes &out) const override
     {
+        out.clusters = clusters_; // dim stays 0: rows, not embeddings
     }
 
-    int64_t size() const
+    void assign(const tare_prompts &prompts, tare_assignment &out) const override
     {
-        return clusters_;
-    }
-
-    int64_t dim() const
-    {
-        return 0; // rows, not embeddings
-    }
-
-    void assign(const float *, const tare_text *rows, int64_t n, int32_t *cluster, float *distance) const
-    {
-        for (int64_t i = 0; i < n; i++) {
+        if (prompts.n && !prompts.row) throw tare::error(TARE_E_INVALID, "the rows are missing");
+        for (int64_t i = 0; i < prompts.n; i++) {
             uint64_t hash = 14695981039346656037u; // FNV-1a
-            for (int64_t j = 0; j < rows[i].size; j++) hash = (hash ^ static_cast<unsigned char>(rows[i].data[j])) * 1099511628211u;
-            cluster[i] = int32_t(hash % uint64_t(clusters_));
-            if (distance) distance[i] = 0;
+            for (const char c : tare::view(prompts.row[i])) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+            out.cluster[i] = int32_t(hash % uint64_t(clusters_));
         }
     }
 
-private:
+  private:
     int64_t clusters_;
 };
 
-constexpr tare_descriptor DESCRIPTOR = tare::codebook<codebook>(
-    {"@NAME@", "0.1.0", "a hash of the row, modulo K", "Apache-2.0", nullptr, 0, TARE_REENTRANT}, PARAMS);
+constexpr tare_descriptor DESCRIPTOR =
+    tare::codebook<codebook>({"@NAME@", "0.1.0", "a hash of the row, modulo K", "Apache-2.0"}, PARAMS);
 
 } // namespace
 
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_PLUGIN_ENTRY(&DESCRIPTOR)

@@ -3,10 +3,10 @@
  *   A[i] = scale (R[i] - mu)    R: rewards of one group, n rollouts; mu: their mean
  *
  * Replace this with your formula, its paper and its conventions: the advantage in a group of one
- * rollout, and in a group of equal rewards. An estimator with a state adds save, load,
- * collect_size, collect and apply (see tare/estimator.h for the order of the phases). An exception
- * reaches the user as an error that begins with this plugin's name. */
-#include <cmath>
+ * rollout, and in a group of equal rewards. Tokens, verdicts or fields of the data set's rows come
+ * as columns: name them in a table of wants (see tare/base.h, `tare plugin columns`). An estimator
+ * with a state adds sizes, collect, apply, save and load (see tare/estimator.h for the order of
+ * the phases). An exception reaches the user as an error that begins with this plugin's name. */
 #include <tare/sdk.hpp>
 
 namespace
@@ -15,15 +15,15 @@ namespace
 enum { P_SCALE, P_COUNT };
 
 constexpr tare_param PARAMS[P_COUNT] = {
-    {"scale", "1", "multiplies the advantages", nullptr, nullptr, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_SWEEPABLE},
+    tare::float_param("scale", "1", "multiplies the advantages", 0, TARE_NO_MAX, TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
 };
 
-class estimator final : public tare::estimator_base
+class estimator : public tare::estimator_base
 {
-public:
-    estimator(const tare_host *, const tare_value *values, int64_t /* n_clusters */) : scale_(values[P_SCALE].f)
-    {
-    }
+  public:
+    static constexpr uint32_t calls = TARE_CALLS_CONCURRENT; // an instance changes nothing, so any thread may call it
+
+    explicit estimator(const tare_setup &setup) : scale_(setup.values[P_SCALE].f) {}
 
     void compute(const tare_batch &batch, const double * /* prepared */, tare_advantages &out) const override
     {
@@ -34,13 +34,11 @@ public:
             for (int64_t i = 0; i < n; i++) shift += R[i] - R[0];
             const double mu = R[0] + shift / double(n);
             for (int64_t i = 0; i < n; i++) out.advantage[first + i] = scale_ * (R[i] - mu);
-            out.baseline[m] = mu;
-            out.scale[m] = NAN; // no scale
-            out.confidence[m] = 0;
+            out.baseline[m] = mu; // for the metrics; scale and confidence stay NaN, which means none
         }
     }
 
-private:
+  private:
     double scale_;
 };
 
@@ -49,4 +47,4 @@ constexpr tare_descriptor DESCRIPTOR =
 
 } // namespace
 
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_PLUGIN_ENTRY(&DESCRIPTOR)

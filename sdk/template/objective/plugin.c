@@ -3,23 +3,23 @@
  *   v = -min(r A, clip(r, 1 - bound, 1 + bound) A)    r = pi / old, A: the token's advantage
  *
  * Replace this with your formula and its paper. compute writes v and its derivatives for each
- * token; the host weighs and adds them, adds the KL penalty and the entropy bonus, and computes the
- * gradient of the model. Numbers that depend on a whole sequence or group come from prepare. An
- * objective with a state adds collect, apply, save and load (see tare/objective.h for the order of
- * the phases). A factor without a gradient is computed from tokens->detached. */
-#include <math.h>
+ * token; the host weighs and adds them, adds the KL penalty and the entropy bonus, and computes
+ * the gradient of the model. Numbers that depend on a whole rollout or group come from annotate.
+ * An objective with a state adds sizes, collect, apply, save and load (see tare/objective.h for
+ * the order of the phases). A factor without a gradient is computed from `detached`. */
 #include <tare/sdk.h>
 
 enum { P_BOUND, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_BOUND] = {"bound", "0.2", "largest distance of the ratio from 1", NULL, NULL, 0, 1, TARE_FLOAT, TARE_ABOVE_MIN | TARE_SWEEPABLE},
+    [P_BOUND] =
+        TARE_FLOAT_PARAM("bound", "0.2", "largest distance of the ratio from 1", 0, 1, TARE_PARAM_ABOVE_MIN | TARE_PARAM_SWEEPABLE),
 };
 
-static tare_status create(const tare_host *host, const tare_value *values, const tare_loss *loss, void **self, tare_error *error)
+static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
-    (void)host, (void)loss, (void)error;
-    *self = (void *)(uintptr_t)values; /* no state: the values live as long as the instance */
+    (void)error;
+    *self = (void *)(uintptr_t)setup->values; /* no state: the values live as long as the instance */
     return TARE_OK;
 }
 
@@ -43,20 +43,19 @@ static tare_status compute(const void *self, const tare_tokens *tokens, tare_tok
     return TARE_OK;
 }
 
-static const tare_objective FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .compute = compute};
+static const tare_objective FUNCTIONS = {
+    .struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .flags = TARE_OBJECTIVE_OWN_CLIP, .compute = compute};
 
 static const tare_descriptor DESCRIPTOR = {
     .struct_size = sizeof DESCRIPTOR,
-    .kind = TARE_OBJECTIVE,
+    .kind = TARE_KIND_OBJECTIVE,
     .name = "@NAME@",
     .version = "0.1.0",
     .summary = "the clipped surrogate with its own bound",
     .license = "Apache-2.0",
-    .params = PARAMS,
-    .n_params = P_COUNT,
-    .param_size = sizeof(tare_param),
-    .threading = TARE_REENTRANT,
+    TARE_PARAMS(PARAMS, P_COUNT),
+    .calls = TARE_CALLS_CONCURRENT, /* an instance changes nothing, so any thread may call it */
     .functions = &FUNCTIONS,
 };
 
-TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2)
+TARE_PLUGIN_ENTRY(&DESCRIPTOR)

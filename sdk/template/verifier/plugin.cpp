@@ -1,9 +1,9 @@
 /* @NAME@: correct when the completion contains the answer.
  *
  * Replace this with your rule. A verdict is not a status: throw only when the call could not be
- * served at all. Check deadline_ns in long loops. The text taken as the answer goes into
- * `extracted` (tare::extract cuts it to the buffer). */
-#include <string_view>
+ * served at all. Long loops check deadline_ns. The text taken as the answer is written to
+ * `extracted`, the reason to `note`; the host cuts both. Other fields of the row are in `row`, as
+ * JSON (tare/json.h reads it). A verifier that does not read the answer says so with uses. */
 #include <tare/sdk.hpp>
 
 namespace
@@ -12,38 +12,33 @@ namespace
 enum { P_REWARD, P_COUNT };
 
 constexpr tare_param PARAMS[P_COUNT] = {
-    {"reward", "1", "reward of a right completion", nullptr, nullptr, 0, 0, TARE_FLOAT, 0},
+    tare::float_param("reward", "1", "reward of a correct completion", TARE_NO_MIN, TARE_NO_MAX),
 };
 
-std::string_view view(tare_text text)
+class verifier : public tare::verifier_base
 {
-    return {text.size ? text.data : "", size_t(text.size)};
-}
+  public:
+    static constexpr uint32_t flags = TARE_VERIFIER_REPEATS; // the same completion, the same verdict
+    static constexpr uint32_t calls = TARE_CALLS_CONCURRENT; // an instance changes nothing, so any thread may call it
 
-class verifier final : public tare::verifier_base
-{
-public:
-    verifier(const tare_host *, const tare_value *values) : reward_(values[P_REWARD].f)
+    explicit verifier(const tare_setup &setup) : reward_(setup.values[P_REWARD].f) {}
+
+    void verify(const tare_completion &c, tare_verdict &out) override
     {
+        const auto answer = tare::view(c.answer);
+        if (!answer.empty() && tare::view(c.text).find(answer) != std::string_view::npos)
+            tare::judge(out, TARE_VERDICT_CORRECT, reward_, answer, "the completion contains the answer");
+        else
+            tare::judge(out, TARE_VERDICT_WRONG, 0, {}, "the completion does not contain the answer");
     }
 
-    void verify(const tare_answer &a, tare_verdict &v) override
-    {
-        const auto answer = view(a.answer);
-        const bool right = !answer.empty() && view(a.completion).find(answer) != std::string_view::npos;
-        v.code = right ? TARE_CORRECT : TARE_WRONG;
-        v.reward = right ? reward_ : 0;
-        v.reason = right ? "the completion contains the answer" : "the completion does not contain the answer";
-        if (right) tare::extract(v, answer.data(), int64_t(answer.size()));
-    }
-
-private:
+  private:
     double reward_;
 };
 
-constexpr tare_descriptor DESCRIPTOR = tare::verifier<verifier>(
-    {"@NAME@", "0.1.0", "right when the completion contains the answer", "Apache-2.0", nullptr, 0, TARE_REENTRANT}, PARAMS);
+constexpr tare_descriptor DESCRIPTOR =
+    tare::verifier<verifier>({"@NAME@", "0.1.0", "correct when the completion contains the answer", "Apache-2.0"}, PARAMS);
 
 } // namespace
 
-TARE_PLUGIN_ENTRY(DESCRIPTOR)
+TARE_PLUGIN_ENTRY(&DESCRIPTOR)

@@ -19,23 +19,43 @@ struct caller {
     int rewards, advantages, fail_at; /* calls; fail_at: of the reward function */
 };
 
-static tare_status count_reward(void *ctx, const tare_answer *const *answers, int64_t n, double *out, tare_error *error)
+static tare_status count_reward(void *ctx, const tare_completion *const *completions, int64_t n, double *out, tare_error *error)
 {
     struct caller *c = ctx;
     if (++c->rewards == c->fail_at) {
         snprintf(error->message, sizeof error->message, "the caller fails");
         return TARE_E_GENERIC;
     }
-    for (int64_t i = 0; i < n; i++) out[i] = (double)(answers[i]->completion.size % 2);
+    for (int64_t i = 0; i < n; i++) out[i] = (double)(completions[i]->text.size % 2);
     return TARE_OK;
 }
 
-static tare_status mean_advantage(void *ctx, const tare_batch *b, double *out, tare_error *error)
+/* Returns the column with this name, or NULL. */
+static const tare_api_column *seen(const tare_api_view *view, const char *name)
+{
+    for (int64_t i = 0; i < view->n_columns; i++)
+        if (!strcmp(view->column[i].name, name)) return &view->column[i];
+    return NULL;
+}
+
+static tare_status mean_advantage(void *ctx, const tare_api_view *view, double *out, tare_error *error)
 {
     struct caller *c = ctx;
+    const tare_batch *b = view->batch;
+    const tare_api_column *token = seen(view, "token"), *finish = seen(view, "finish"), *row = seen(view, "row.json");
     (void)error;
     c->advantages++;
-    for (int64_t i = 0; i < b->n_rollouts; i++) out[i] = b->reward[i] - 0.5;
+    assert_true(token && finish && row && seen(view, "entropy") && seen(view, "component") && !seen(view, "ids"));
+    assert_int_equal(token->n, b->n_tokens);
+    assert_int_equal(token->type, TARE_I32);
+    assert_int_equal(row->n, b->n_groups);
+    assert_int_equal(b->n_turns, b->n_rollouts);
+    for (int64_t i = 0; i < b->n_rollouts; i++) {
+        const uint8_t end = ((const uint8_t *)finish->data)[i];
+        assert_true(end == TARE_FINISH_STOP || end == TARE_FINISH_LENGTH);
+        assert_int_equal(b->length[i], b->token_begin[i + 1] - b->token_begin[i]);
+        out[i] = b->reward[i] - 0.5;
+    }
     return TARE_OK;
 }
 
@@ -98,18 +118,19 @@ static tare_api_column find_column(const tare_api_batch *b, const char *name)
 static void check_batch(const tare_api_batch *b)
 {
     const tare_api_column r = find_column(b, "reward"), a = find_column(b, "advantage"), text = find_column(b, "completion"),
-                          ids = find_column(b, "ids"), begin = find_column(b, "token_begin"), prompt = find_column(b, "prompt_ids"),
-                          row = find_column(b, "row_json");
+                          token = find_column(b, "token"), begin = find_column(b, "token_begin"),
+                          prompt = find_column(b, "prompt_ids"), row = find_column(b, "row.json");
     assert_int_equal(r.n, 6);
-    assert_int_equal(r.type, TARE_API_F64);
-    assert_int_equal(text.type, TARE_API_TEXT);
-    assert_int_equal(ids.n, ((const int64_t *)begin.data)[6]);
+    assert_int_equal(r.type, TARE_F64);
+    assert_int_equal(text.type, TARE_TEXT);
+    assert_int_equal(token.n, ((const int64_t *)begin.data)[6]);
     assert_true(((const int32_t *)prompt.data)[0] >= 0);
     for (int64_t i = 0; i < 6; i++) {
         const double x = ((const double *)r.data)[i];
         assert_true(x == (double)(((const tare_text *)text.data)[i].size % 2));
         assert_true(((const double *)a.data)[i] == x - 0.5);
     }
+    assert_int_equal(find_column(b, "component.verdict").width, 1);
     for (int64_t m = 0; m < row.n; m++) assert_int_equal(((const tare_text *)row.data)[m].data[0], '{');
     assert_non_null(strstr(tare_api_batch_metrics(b), "\"reward/mean\""));
 }

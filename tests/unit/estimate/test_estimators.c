@@ -332,7 +332,7 @@ static void bv_blend__refuses_what_cannot_work(void **state)
     struct estimate_options o = {.plugin = "bv_blend"};
     struct estimator *est;
     assert_int_equal(estimate_open(&o, &est, &e), TARE_E_CONFIG);
-    assert_non_null(strstr(e.message, "no clusters for the history; set clusterer.codebook"));
+    assert_non_null(strstr(e.message, "no clusters for the history; set codebook.plugin"));
     const char *const two[] = {"clusters=2"};
     est = open_with("bv_blend", two, 1, 0);
     struct arena a;

@@ -79,7 +79,7 @@ static void filter__exit_status(void **state)
         {"estimate --replay x < /dev/null", 2, "--replay accepts only RUN and --step N"},
         {"estimate grpo --fast < /dev/null", 2, "unknown option --fast"},
         {"estimate grpo gamma=1 < /dev/null", 3, "[estimator.grpo] gamma: unknown key"},
-        {"estimate bv_blend < /dev/null", 3, "set clusterer.codebook"},
+        {"estimate bv_blend < /dev/null", 3, "set codebook.plugin"},
         {"estimate bv_blend clusters=-1 < /dev/null", 3, "clusters = '-1'"},
         {"estimate no_such < /dev/null", 1, "no estimator named 'no_such'"},
         {"estimate /etc/passwd < /dev/null", 1, "not a shared object"},

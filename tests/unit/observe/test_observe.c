@@ -52,7 +52,7 @@ static struct batch small_batch(void)
     static double reward[] = {1, 0.1, 1.0 / 3}, component[] = {1, 0, 0.1, 0, 1.0 / 3, 0},
                   advantage[] = {1.5, -0.123456789012345678, NAN}, weight[] = {1, 1, 0}, baseline[] = {0.55, 1.0 / 3},
                   scale[] = {0.45, 0};
-    static int32_t verdict[] = {TARE_CORRECT, TARE_NO_ANSWER, TARE_PARTIAL}, cluster[] = {3, -1};
+    static int32_t verdict[] = {TARE_VERDICT_CORRECT, TARE_VERDICT_NO_ANSWER, TARE_VERDICT_PARTIAL}, cluster[] = {3, -1};
     static const char *reason[] = {"last number", NULL, NULL};
     return (struct batch){.n_groups = 2,
                           .n_rollouts = 3,

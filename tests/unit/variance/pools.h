@@ -29,7 +29,7 @@ static inline void make_rollout(const struct made *x, struct variance_pool *p, i
     const bool right = rng_uniform(key, 0, 0) < pass;
     float *s = p->vector + i * x->width;
     p->batch.reward[i] = right;
-    p->batch.verdict[i] = right ? TARE_CORRECT : TARE_WRONG;
+    p->batch.verdict[i] = right ? TARE_VERDICT_CORRECT : TARE_VERDICT_WRONG;
     for (int64_t d = 0; d < x->width; d++) {
         const double common = d == 0 ? 1 : 0.3 * rng_normal(way, (uint64_t)d);
         const double value = (right ? 1 - pass : -pass) * common + x->noise * rng_normal(key, (uint64_t)d + 1);
@@ -69,7 +69,7 @@ static inline struct method made_method(const char *name)
     struct err e = {0};
     struct method m = {.label = name};
     m.oracle = !strcmp(name, "mean") ? ORACLE_MEAN : !strcmp(name, "best") ? ORACLE_BEST : ORACLE_NONE;
-    if (!m.oracle) assert_ok(plugin_open(name, TARE_ESTIMATOR, NULL, &m.plugin, &e), &e);
+    if (!m.oracle) assert_ok(plugin_open(name, TARE_KIND_ESTIMATOR, NULL, &m.plugin, &e), &e);
     if (!m.oracle) m.has_state = m.plugin->estimator->save != NULL;
     return m;
 }

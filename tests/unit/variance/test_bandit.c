@@ -36,7 +36,7 @@ static struct batch one_token_batch(struct arena *a, int64_t each, const int32_t
             b.token_begin[i + 1] = i + 1;
             b.ids[i] = token[i];
             b.reward[i] = token_reward(k, token[i]);
-            b.verdict[i] = b.component_verdict[i] = token_reward(k, token[i]) ? TARE_CORRECT : TARE_WRONG;
+            b.verdict[i] = b.component_verdict[i] = token_reward(k, token[i]) ? TARE_VERDICT_CORRECT : TARE_VERDICT_WRONG;
         }
     }
     b.n_tokens = CONTEXTS * each;

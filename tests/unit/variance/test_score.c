@@ -29,7 +29,7 @@ static void fill_batch(struct rig *r)
             b->token_begin[i + 1] = b->token_begin[i] + 1 + (int64_t)rng_below(key, n++, LONGEST);
             for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) b->ids[t] = (int32_t)rng_below(key, n++, 97);
             b->reward[i] = rng_below(key, n++, 2) ? 1 : 0;
-            b->verdict[i] = b->component_verdict[i] = b->reward[i] > 0 ? TARE_CORRECT : TARE_WRONG;
+            b->verdict[i] = b->component_verdict[i] = b->reward[i] > 0 ? TARE_VERDICT_CORRECT : TARE_VERDICT_WRONG;
         }
     }
     b->n_tokens = b->token_begin[P * N];
@@ -70,7 +70,7 @@ static void against_updates(enum aggregation aggregation, const char *name)
     struct variance_pool p = rig_pool(&r, &r.b, 0);
     struct method method = {.label = name};
     const struct method_place place = {.config = &config, .where = "made"};
-    assert_ok(plugin_open(name, TARE_ESTIMATOR, NULL, &method.plugin, &e), &e);
+    assert_ok(plugin_open(name, TARE_KIND_ESTIMATOR, NULL, &method.plugin, &e), &e);
     const struct variance_case c = {
         .pool = &p, .method = &method, .place = &place, .size = G, .batch = P, .rounds = ROUNDS, .seed = 5};
     struct picks picks;

@@ -267,7 +267,7 @@ static void bad_input__is_refused(void **state)
     assert_int_equal(sketch_new(1000, 100, 1, &s, &e), TARE_E_INVALID);
     assert_int_equal(sketch_new(1000, 65536, 1, &s, &e), TARE_E_INVALID);
     few = made_pool(PLAIN);
-    for (int64_t i = 64; i < 64 + 61; i++) few.batch.verdict[i] = few.batch.component_verdict[i] = TARE_TIMED_OUT;
+    for (int64_t i = 64; i < 64 + 61; i++) few.batch.verdict[i] = few.batch.component_verdict[i] = TARE_VERDICT_TIMED_OUT;
     assert_int_equal(pool_finish(&few, 1, &e), TARE_E_INVALID);
     assert_non_null(strstr(e.message, "prompt 1: 3 of its 64 rollouts"));
     pool_close(&few);
