@@ -124,8 +124,18 @@ static tare_status add_columns(struct column_list *l, struct err *e)
 static int print_columns(bool markdown)
 {
     static const char HEAD[] =
-        "# Columns\n\nWritten by `tare plugin columns --md` from core/plugin/columns.h. A plugin names the columns that it reads in its table\n"
-        "of wants (`tare_want` in tare/base.h). A column that no plugin wants is not computed. [C]: as many numbers as there are reward components.\n";
+        "# Columns\n"
+        "\n"
+        "Written by `tare plugin columns --md` from core/plugin/columns.h. A plugin names the columns that it reads in its table of\n"
+        "wants (`tare_want` in tare/base.h), with name, axis, type and width as listed here, and finds them in that order in\n"
+        "`column`. A column that no plugin wants is not computed. [C]: as many numbers as there are reward components.\n"
+        "\n"
+        "The axis says what a column has an entry for. One: the whole run. Row: the data set's rows. Group: the rollouts of one\n"
+        "prompt. Rollout, turn, token: `turn_begin` and `token_begin` of tare_batch divide rollouts into turns and tokens. Tokens\n"
+        "include the context of an episode, where `sampled` is 0; those of objectives are the sampled ones.\n"
+        "\n"
+        "None is NaN for f32 and f64, -1 for an index, 0 for a code such as a verdict, and size 0 for a text. An optional column\n"
+        "(TARE_WANT_OPTIONAL) that the host does not have is data NULL; a required one is refused before the run starts.\n";
     struct column_list l = {.markdown = markdown};
     struct err e = {0};
     tare_status status = markdown ? str_add(&l.text, HEAD, -1, &e) : TARE_OK;
