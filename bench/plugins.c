@@ -87,6 +87,22 @@ static void loading(int rounds)
 
 enum { M = 16, G = 8 };
 
+/* Gives the estimator a step of history, so that nothing is skipped. */
+static void give_history(struct plugin_instance *i, const tare_batch *batch)
+{
+    const tare_estimator *f = i->plugin->estimator;
+    double sums[64] = {0};
+    const tare_update update = {.struct_size = sizeof update, .updates = 1, .collected = sums};
+    tare_error error = {.struct_size = sizeof error};
+    if (!f->collect) return;
+    for (int64_t m = 0; m < batch->n_groups; m++) {
+        double own[64] = {0};
+        f->collect(i->self, batch, m, own, &error);
+        for (int64_t k = 0; k < i->sizes.collect && k < 64; k++) sums[k] += own[k];
+    }
+    f->apply(i->self, &update, &error);
+}
+
 static void cost(const char *name)
 {
     struct err e = {0};
@@ -99,7 +115,7 @@ static void cost(const char *name)
     uint64_t uid[M];
     uint8_t sampled[M * G];
     int32_t cluster[M];
-    double reward[M * G], A[M * G], weight[M * G], b[M], s[M], w[M], sums[64] = {0};
+    double reward[M * G], A[M * G], weight[M * G], b[M], s[M], w[M];
     tare_column column[TARE_LIMIT_WANTS] = {{0}};
     for (int k = 0; k <= M; k++) group[k] = k * G;
     for (int k = 0; k <= M * G; k++) turn[k] = token[k] = k;
@@ -123,16 +139,7 @@ static void cost(const char *name)
                               .reward = reward,
                               .column = column};
     const tare_estimator *f = i->plugin->estimator;
-    if (f->collect) { /* a history, so that nothing is skipped */
-        const tare_update update = {.struct_size = sizeof update, .updates = 1, .collected = sums};
-        tare_error error = {.struct_size = sizeof error};
-        for (int m = 0; m < M; m++) {
-            double own[64] = {0};
-            f->collect(i->self, &batch, m, own, &error);
-            for (int64_t k = 0; k < i->sizes.collect && k < 64; k++) sums[k] += own[k];
-        }
-        f->apply(i->self, &update, &error);
-    }
+    give_history(i, &batch);
     double best = 1e9;
     for (int round = 0; round < 200; round++) {
         const double start = clock_seconds();

@@ -53,9 +53,17 @@ static tare_status gather_field(const double *field, const struct group_columns 
     return TARE_OK;
 }
 
-static tare_status fill_want(const struct plugin_instance *i, const struct row_columns *rows, const struct group_columns *g,
-                             uint32_t want, struct arena *a, tare_column *out, struct err *e)
+struct filler {
+    const struct plugin_instance *instance;
+    const struct row_columns *rows;
+    const struct group_columns *groups;
+    struct arena *arena;
+};
+
+static tare_status fill_want(const struct filler *f, uint32_t want, tare_column *out, struct err *e)
 {
+    const struct plugin_instance *i = f->instance;
+    const struct group_columns *g = f->groups;
     const struct plugin *p = i->plugin;
     struct plugin_column from = {.n = p->wants[want].axis == TARE_AXIS_GROUP ? g->n_groups : g->n_rollouts,
                                  .width = 1,
@@ -63,7 +71,7 @@ static tare_status fill_want(const struct plugin_instance *i, const struct row_c
     switch (p->column[want]) {
     case COLUMN_ROW_FIELD:
         if (p->wants[want].axis == TARE_AXIS_ROW || !i->wanted[want]) return TARE_OK;
-        TRY(gather_field(rows->field[want], g, a, &from.data, e));
+        TRY(gather_field(f->rows->field[want], g, f->arena, &from.data, e));
         break;
     case COLUMN_ROW_INDEX:
         from.data = g->row;
@@ -119,6 +127,7 @@ tare_status group_columns_show(const struct plugin_instance *i, const struct row
                         .reward = g->reward,
                         .column = column};
     TRY(show_turns(g, a, out, e));
-    for (uint32_t w = 0; w < i->plugin->desc.n_wants; w++) TRY(fill_want(i, rows, g, w, a, &column[w], e));
+    const struct filler f = {i, rows, g, a};
+    for (uint32_t w = 0; w < i->plugin->desc.n_wants; w++) TRY(fill_want(&f, w, &column[w], e));
     return TARE_OK;
 }

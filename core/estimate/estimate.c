@@ -42,7 +42,7 @@ bool estimate_wants(const struct estimator *est, enum column_id column)
 tare_status estimate_check_row(const struct estimator *est, tare_text row, const char *where, uint64_t *seen, struct err *e)
 {
     double number[TARE_LIMIT_WANTS];
-    TRY(row_fields_read(est->instance, row, where, number, e));
+    TRY(fields_numbers(est->instance, row, where, number, e));
     for (uint32_t w = 0; w < est->instance->plugin->desc.n_wants; w++)
         if (!isnan(number[w])) *seen |= UINT64_C(1) << w;
     return TARE_OK;
@@ -52,9 +52,9 @@ tare_status estimate_check_seen(const struct estimator *est, uint64_t seen, cons
 {
     const struct plugin *p = est->instance->plugin;
     for (uint32_t w = 0; w < p->desc.n_wants; w++)
-        if (row_field(est->instance, w) && !(p->wants[w].flags & TARE_WANT_OPTIONAL) && !(seen >> w & 1))
+        if (fields_key(est->instance, w) && !(p->wants[w].flags & TARE_WANT_OPTIONAL) && !(seen >> w & 1))
             FAIL(e, TARE_E_INVALID, "%s: no row has a number in the field \"%s\", which estimator %s reads; check its spelling",
-                 data, row_field(est->instance, w), p->desc.name);
+                 data, fields_key(est->instance, w), p->desc.name);
     return TARE_OK;
 }
 

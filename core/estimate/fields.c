@@ -5,20 +5,20 @@
 #include <math.h>
 #include <string.h>
 
-const char *row_field(const struct plugin_instance *i, uint32_t w)
+const char *fields_key(const struct plugin_instance *i, uint32_t w)
 {
     const bool is_field = i->plugin->column[w] == COLUMN_ROW_FIELD && i->wanted[w];
     return is_field ? i->plugin->wants[w].name + strlen("row.") : NULL;
 }
 
-tare_status row_fields_read(const struct plugin_instance *i, tare_text row, const char *where, double *out, struct err *e)
+tare_status fields_numbers(const struct plugin_instance *i, tare_text row, const char *where, double *out, struct err *e)
 {
     const char *key[TARE_LIMIT_WANTS];
     double number[TARE_LIMIT_WANTS];
     struct row_keys keys = {.key = key, .reader = "estimator"};
     for (uint32_t w = 0; w < i->plugin->desc.n_wants; w++)
-        if (row_field(i, w)) key[keys.n++] = row_field(i, w);
+        if (fields_key(i, w)) key[keys.n++] = fields_key(i, w);
     TRY(row_numbers(&keys, row, where, number, e));
-    for (uint32_t w = 0, k = 0; w < i->plugin->desc.n_wants; w++) out[w] = row_field(i, w) ? number[k++] : (double)NAN;
+    for (uint32_t w = 0, k = 0; w < i->plugin->desc.n_wants; w++) out[w] = fields_key(i, w) ? number[k++] : (double)NAN;
     return TARE_OK;
 }

@@ -37,7 +37,7 @@ static bool take_ids(const json_t *value, struct batch *b, int64_t at)
     return true;
 }
 
-static bool take_verdict(const json_t *value, struct batch *b, int64_t at)
+static bool parse_verdict(const json_t *value, struct batch *b, int64_t at)
 {
     b->verdict[at] = verdict_code(json_string_value(value));
     return b->verdict[at] != 0;
@@ -108,7 +108,7 @@ static const struct fact {
     {"finish", COLUMN_finish, take_finish, "\"stop\" or \"length\""},
     {"completions", COLUMN_completion, take_completion, "a text"},
     {"ids", COLUMN_ids, take_ids, "an array of token ids, one for each token"},
-    {"verdicts", COLUMN_verdict, take_verdict,
+    {"verdicts", COLUMN_verdict, parse_verdict,
      "a verdict: \"correct\", \"wrong\", \"no_answer\", \"unparsable\", \"timeout\", \"crashed\", \"partial\""},
     {"component_verdicts", COLUMN_component_verdict, take_component_verdicts,
      "an array of verdicts, one for each of its \"components\", null where no verifier gave one"},

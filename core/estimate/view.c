@@ -96,7 +96,7 @@ static tare_status read_rows(const struct plugin_instance *i, const struct batch
     TRY(arena_new(a, number, n * M + 1, e));
     for (int64_t m = 0; m < M; m++) {
         snprintf(where, sizeof where, "step %lld: the row of group %lld", (long long)b->step, (long long)m);
-        TRY(row_fields_read(i, b->row_json[m], where, one, e));
+        TRY(fields_numbers(i, b->row_json[m], where, one, e));
         for (int64_t w = 0; w < n; w++) (*number)[w * M + m] = one[w];
     }
     return TARE_OK;
@@ -115,9 +115,9 @@ static tare_status add_columns(const struct plugin_instance *i, const struct bat
         struct plugin_column from;
         if (!i->wanted[w] || id == COLUMN_UPDATED_LOGPROB) continue;
         TRY(find_column(b, id, names, a, &from, e));
-        if (row_field(i, w)) {
+        if (fields_key(i, w)) {
             snprintf(missing, sizeof missing, "but the batch has no rows; give each group its row: \"row\":{\"%.60s\":1}",
-                     row_field(i, w));
+                     fields_key(i, w));
             from = (struct plugin_column){number ? number + w * b->n_groups : NULL, b->n_groups, 1, missing};
         }
         TRY(plugin_column(i, w, &from, &column[w], e));

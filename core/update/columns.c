@@ -59,8 +59,8 @@ static tare_status fill_want(const struct plugin_instance *i, const struct loss_
     return plugin_column(i, want, &from, out, e);
 }
 
-tare_status loss_columns(const struct plugin_instance *i, const struct loss_tokens *x, struct arena *a, const tare_column **out,
-                         struct err *e)
+tare_status update_columns(const struct plugin_instance *i, const struct loss_tokens *x, struct arena *a, const tare_column **out,
+                           struct err *e)
 {
     tare_column *column;
     TRY(arena_new(a, &column, i->plugin->desc.n_wants + 1, e));

@@ -16,7 +16,7 @@ struct loss_tokens {
     bool before;          /* in annotate: there is no kl yet */
 };
 /* Writes tare_tokens.column: [n_wants], in the arena. */
-tare_status loss_columns(const struct plugin_instance *i, const struct loss_tokens *x, struct arena *a, const tare_column **out,
-                         struct err *e);
+tare_status update_columns(const struct plugin_instance *i, const struct loss_tokens *x, struct arena *a, const tare_column **out,
+                           struct err *e);
 
 #endif

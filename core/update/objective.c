@@ -284,7 +284,7 @@ static tare_status show_tokens(struct objective *o, struct buffers *x, int64_t n
                          .advantage = x->advantage,
                          .weight = x->weight,
                          .annotated = x->annotated};
-    return loss_columns(o->instance, &tokens, &o->block, &out->column, e);
+    return update_columns(o->instance, &tokens, &o->block, &out->column, e);
 }
 
 /* ---------------------------------------------------------------- annotate */

@@ -49,7 +49,7 @@ struct variance {
 
 /* ---------------------------------------------------------------- options */
 
-static tare_status check_sizes(struct variance_options *o, bool given, struct err *e)
+static tare_status check_method_sizes(struct variance_options *o, bool given, struct err *e)
 {
     const int64_t most = o->rollouts / 2;
     int64_t n = 0;
@@ -86,7 +86,7 @@ static tare_status check_options(struct variance *v, struct err *e)
         o->from[o->n_from++] = v->config->model.path;
         log_info("no --from: measuring the configuration's model, model.path = %s", v->config->model.path);
     }
-    TRY(check_sizes(o, given, e));
+    TRY(check_method_sizes(o, given, e));
     TRY(settle_batch(v->config, o, e));
     /* refuse a misspelt estimator here */
     TRY(err_as_config(plugin_open(v->config->estimator.plugin, TARE_KIND_ESTIMATOR, &search, &named, e), e));

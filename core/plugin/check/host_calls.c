@@ -82,28 +82,36 @@ static tare_status estimator_compute(const void *self, const tare_batch *b, cons
 }
 
 typedef tare_status (*of_group)(const void *, const tare_batch *, int64_t, double *, tare_error *);
-static tare_status group_by(of_group f, const char *name, int64_t size, const void *self, const tare_batch *b, int64_t group,
-                            double *sum, tare_error *error)
+struct by_group {
+    of_group call;
+    const char *name;
+    int64_t size; /* of sum */
+};
+
+static tare_status group_by(struct by_group f, const void *self, const tare_batch *b, int64_t group, double *sum, tare_error *error)
 {
     ERROR;
-    const tare_status status = f(self, host_lend(b, SIZE_BATCH, true), group, sum, mine);
-    host_add(sum, size * 8);
-    return host_ended(name, status, error, mine);
+    const tare_status status = f.call(self, host_lend(b, SIZE_BATCH, true), group, sum, mine);
+    host_add(sum, f.size * 8);
+    return host_ended(f.name, status, error, mine);
 }
 
 static tare_status estimator_prepare(const void *self, const tare_batch *b, int64_t group, double *sum, tare_error *error)
 {
-    return group_by(HOST_RUN.real->estimator->prepare, "prepare", HOST_RUN.sizes.prepare, self, b, group, sum, error);
+    return group_by((struct by_group){HOST_RUN.real->estimator->prepare, "prepare", HOST_RUN.sizes.prepare}, self, b, group, sum,
+                    error);
 }
 
 static tare_status estimator_collect(const void *self, const tare_batch *b, int64_t group, double *sum, tare_error *error)
 {
-    return group_by(HOST_RUN.real->estimator->collect, "collect", HOST_RUN.sizes.collect, self, b, group, sum, error);
+    return group_by((struct by_group){HOST_RUN.real->estimator->collect, "collect", HOST_RUN.sizes.collect}, self, b, group, sum,
+                    error);
 }
 
 static tare_status estimator_record(const void *self, const tare_batch *b, int64_t group, double *sum, tare_error *error)
 {
-    return group_by(HOST_RUN.real->estimator->record, "record", HOST_RUN.sizes.record, self, b, group, sum, error);
+    return group_by((struct by_group){HOST_RUN.real->estimator->record, "record", HOST_RUN.sizes.record}, self, b, group, sum,
+                    error);
 }
 
 static tare_status estimator_apply(void *self, const tare_update *update, tare_error *error)

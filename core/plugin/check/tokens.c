@@ -186,7 +186,7 @@ static const void *column_data(const struct tokens_trial *x, int column, int64_t
 }
 
 tare_status tokens_view(struct check *c, const struct plugin_instance *i, const struct tokens_trial *x, struct tokens_range r,
-                        bool before, tare_tokens *out, struct err *e)
+                        tare_tokens *out, struct err *e)
 {
     const tare_descriptor *d = &c->plugin->desc;
     tare_tokens t = x->t;
@@ -194,7 +194,7 @@ tare_status tokens_view(struct check *c, const struct plugin_instance *i, const 
     TRY(arena_new(&c->arena, &column, d->n_wants + 1, e));
     for (uint32_t w = 0; w < d->n_wants; w++) {
         const bool absent = c->no_optional && c->plugin->wants[w].flags & TARE_WANT_OPTIONAL;
-        const void *data = i->wanted[w] && !absent ? column_data(x, c->plugin->column[w], r.first, before) : NULL;
+        const void *data = i->wanted[w] && !absent ? column_data(x, c->plugin->column[w], r.first, r.before) : NULL;
         if (data) column[w] = (tare_column){data, r.n, 1};
     }
     t.n = r.n;
@@ -205,7 +205,7 @@ tare_status tokens_view(struct check *c, const struct plugin_instance *i, const 
     t.entropy += r.first;
     t.advantage += r.first;
     t.weight += r.first;
-    if (before) {
+    if (r.before) {
         if (!has_flag(c, TARE_OBJECTIVE_LOOKS_AHEAD)) t.logprob = t.detached = t.entropy = NULL;
     } else {
         t.annotated = x->annotated ? x->annotated + r.first * i->sizes.prepare : NULL;
@@ -223,7 +223,7 @@ static tare_status call_annotate(struct check *c, const struct plugin_instance *
     struct plugin_call call;
     tare_tokens t;
     if (!f->annotate) return TARE_OK;
-    TRY(tokens_view(c, i, x, (struct tokens_range){0, x->t.n}, true, &t, e));
+    TRY(tokens_view(c, i, x, (struct tokens_range){0, x->t.n, .before = true}, &t, e));
     TRY(new_numbers(c, n, 0, &x->annotated, e));
     plugin_enter(&call);
     TRY(plugin_leave(&call, i, "annotate", t.step, f->annotate(i->self, &t, x->annotated, &call.error), e));
@@ -245,7 +245,7 @@ tare_status tokens_collect(struct check *c, const struct plugin_instance *i, con
                                   .clipped = x->out.clipped + r.first};
     struct plugin_call call;
     tare_tokens t;
-    TRY(tokens_view(c, i, x, r, false, &t, e));
+    TRY(tokens_view(c, i, x, r, &t, e));
     plugin_enter(&call);
     return plugin_leave(&call, i, "collect", t.step, i->plugin->objective->collect(i->self, &t, &loss, sum, &call.error), e);
 }
@@ -275,7 +275,7 @@ static tare_status one_block(struct check *c, const struct plugin_instance *i, s
     struct plugin_call call;
     tare_token_loss out;
     tare_tokens t;
-    TRY(tokens_view(c, i, x, r, false, &t, e));
+    TRY(tokens_view(c, i, x, r, &t, e));
     TRY(new_out(c, r.n, &out, e));
     plugin_enter(&call);
     TRY(plugin_leave(&call, i, "compute", t.step, i->plugin->objective->compute(i->self, &t, &out, &call.error), e));

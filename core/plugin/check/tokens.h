@@ -17,6 +17,7 @@ struct tokens_trial {
 
 struct tokens_range {
     int64_t first, n;
+    bool before; /* as annotate sees them */
 };
 
 /* MIXED: advantages and ratios of all sorts. ON_POLICY: the current weights sampled the tokens.
@@ -30,9 +31,9 @@ tare_status tokens_batch(struct check *c, enum tokens_shape shape, struct tokens
 tare_status tokens_run(struct check *c, const struct plugin_instance *i, struct tokens_trial *x, int64_t block, struct err *e);
 /* Runs compute and collect, on changed columns, with the numbers that annotate gave before. */
 tare_status tokens_compute(struct check *c, const struct plugin_instance *i, struct tokens_trial *x, int64_t block, struct err *e);
-/* Makes the plugin's view of the tokens first, ... first + n - 1. before: in annotate. */
+/* Makes the plugin's view of the tokens first, ... first + n - 1. */
 tare_status tokens_view(struct check *c, const struct plugin_instance *i, const struct tokens_trial *x, struct tokens_range r,
-                        bool before, tare_tokens *out, struct err *e);
+                        tare_tokens *out, struct err *e);
 /* Adds what collect gives for a rollout to sum. */
 tare_status tokens_collect(struct check *c, const struct plugin_instance *i, const struct tokens_trial *x, int64_t rollout,
                            double *sum, struct err *e);

@@ -253,15 +253,19 @@ tare_status trial_batch(struct check *c, enum trial_shape shape, int64_t groups,
 }
 
 /* Copies the entries first .. first + n - 1 of column k to the entries from `at` on. */
-static void copy_entries(const struct check *c, const tare_batch *from, const struct arrays *x, int32_t axis, int64_t first,
-                         int64_t n, int64_t at)
+struct entries {
+    int32_t axis;
+    int64_t first, n, at;
+};
+
+static void copy_entries(const struct check *c, const tare_batch *from, const struct arrays *x, struct entries q)
 {
     for (uint32_t k = 0; k < c->plugin->desc.n_wants; k++) {
         const tare_want *w = &c->plugin->wants[k];
-        if (w->axis != axis || !from->column[k].data) continue;
+        if (w->axis != q.axis || !from->column[k].data) continue;
         const int64_t size = column_type_size(w->type) * from->column[k].width;
-        memcpy((char *)(uintptr_t)x->column[k].data + at * size, (const char *)from->column[k].data + first * size,
-               (size_t)(n * size));
+        memcpy((char *)(uintptr_t)x->column[k].data + q.at * size, (const char *)from->column[k].data + q.first * size,
+               (size_t)(q.n * size));
     }
 }
 
@@ -292,15 +296,17 @@ tare_status trial_groups(struct check *c, const tare_batch *from, const int64_t 
     TRY(mark_sampled(c, &x, at, e));
     *out = show_batch(&x, n);
     for (uint32_t k = 0; k < c->plugin->desc.n_wants; k++) TRY(new_column(c, out, k, &x.column[k], e));
-    copy_entries(c, from, &x, TARE_AXIS_ONE, 0, 1, 0);
+    copy_entries(c, from, &x, (struct entries){TARE_AXIS_ONE, 0, 1, 0});
     for (int64_t m = 0; m < n; m++) {
         const int64_t g = groups[m], i = from->group_begin[g], rollouts = from->group_begin[g + 1] - i, j = x.group_begin[m];
-        copy_entries(c, from, &x, TARE_AXIS_GROUP, g, 1, m);
-        copy_entries(c, from, &x, TARE_AXIS_ROLLOUT, i, rollouts, j);
-        copy_entries(c, from, &x, TARE_AXIS_TURN, from->turn_begin[i], from->turn_begin[i + rollouts] - from->turn_begin[i],
-                     x.turn_begin[j]);
-        copy_entries(c, from, &x, TARE_AXIS_TOKEN, from->token_begin[i], from->token_begin[i + rollouts] - from->token_begin[i],
-                     x.token_begin[j]);
+        copy_entries(c, from, &x, (struct entries){TARE_AXIS_GROUP, g, 1, m});
+        copy_entries(c, from, &x, (struct entries){TARE_AXIS_ROLLOUT, i, rollouts, j});
+        copy_entries(c, from, &x,
+                     (struct entries){TARE_AXIS_TURN, from->turn_begin[i], from->turn_begin[i + rollouts] - from->turn_begin[i],
+                                      x.turn_begin[j]});
+        copy_entries(c, from, &x,
+                     (struct entries){TARE_AXIS_TOKEN, from->token_begin[i], from->token_begin[i + rollouts] - from->token_begin[i],
+                                      x.token_begin[j]});
     }
     return TARE_OK;
 }

@@ -112,6 +112,11 @@ static void test_number(void **state)
         {"72", "71 or 72", TARE_VERDICT_UNPARSABLE, NULL},
     };
     TRY_ALL("number", NULL, rules);
+}
+
+static void test_parameters_of_number(void **state)
+{
+    (void)state;
     static const struct rule hundredth[] = {{"50%", "0.5", TARE_VERDICT_CORRECT, NULL},
                                             {"50\\%", "50", TARE_VERDICT_WRONG, NULL},
                                             {"0.5%", "1/200", TARE_VERDICT_CORRECT, NULL}};
@@ -148,6 +153,7 @@ static void test_long(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_exact), cmocka_unit_test(test_number),
-                                       cmocka_unit_test(test_number_without_a_limit), cmocka_unit_test(test_long)};
+                                       cmocka_unit_test(test_parameters_of_number), cmocka_unit_test(test_number_without_a_limit),
+                                       cmocka_unit_test(test_long)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
