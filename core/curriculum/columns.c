@@ -31,10 +31,11 @@ tare_status row_columns_read(const struct plugin *p, const tare_value *values, c
     TRY(arena_new(a, &out->field, p->desc.n_wants + 1, e));
     TRY(arena_new(a, &rows, p->desc.n_wants + 1, e));
     for (uint32_t w = 0; w < p->desc.n_wants; w++) {
-        if (!wanted[w] || p->column[w] != COLUMN_ROW_FIELD) continue;
+        const char *name = plugin_row_key(p, values, w);
+        if (!wanted[w] || !name) continue;
         TRY(arena_new(a, &field[keys.n], data->n + 1, e));
         out->field[w] = field[keys.n];
-        key[keys.n++] = p->wants[w].name + strlen("row.");
+        key[keys.n++] = name;
         if (p->wants[w].axis == TARE_AXIS_ROW) rows[w] = (tare_column){out->field[w], data->n, 1};
     }
     out->rows = rows;
@@ -70,7 +71,7 @@ static tare_status fill_want(const struct filler *f, uint32_t want, tare_column 
                                  .missing = "which this step does not have"};
     switch (p->column[want]) {
     case COLUMN_ROW_FIELD:
-        if (p->wants[want].axis == TARE_AXIS_ROW || !i->wanted[want]) return TARE_OK;
+        if (p->wants[want].axis == TARE_AXIS_ROW || !f->rows->field[want]) break;
         TRY(gather_field(f->rows->field[want], g, f->arena, &from.data, e));
         break;
     case COLUMN_ROW_INDEX:

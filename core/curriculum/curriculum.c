@@ -27,6 +27,11 @@ const struct plugin *curriculum_plugin(const struct curriculum *c)
     return c->instance->plugin;
 }
 
+const struct plugin_instance *curriculum_instance(const struct curriculum *c)
+{
+    return c->instance;
+}
+
 static const char *curriculum_name(const struct curriculum *c)
 {
     return c->instance->plugin->desc.name;

@@ -34,6 +34,7 @@ struct curriculum_options {
 tare_status curriculum_open(const struct curriculum_options *o, struct curriculum **out, struct err *e);
 void curriculum_free(struct curriculum *c); /* no-op for NULL */
 const struct plugin *curriculum_plugin(const struct curriculum *c);
+const struct plugin_instance *curriculum_instance(const struct curriculum *c);
 
 /* Begins a step. The arena lives until apply returns. A step that begins again (after a rollback)
  * forgets the rows of its first attempt. */

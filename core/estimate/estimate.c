@@ -63,6 +63,11 @@ const struct plugin *estimate_plugin(const struct estimator *est)
     return est->instance->plugin;
 }
 
+const struct plugin_instance *estimate_instance(const struct estimator *est)
+{
+    return est->instance;
+}
+
 const struct estimate_metrics *estimate_metrics(const struct estimator *est)
 {
     return &est->metrics;

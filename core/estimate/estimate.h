@@ -59,6 +59,7 @@ void estimate_free_at(struct estimator **est);
 /* True if the estimator wants a column with its parameters. */
 bool estimate_wants(const struct estimator *est, enum column_id column);
 const struct plugin *estimate_plugin(const struct estimator *est);
+const struct plugin_instance *estimate_instance(const struct estimator *est);
 /* Checks a row (the text of a JSON object). Refuses one in which a field that the estimator reads
  * as a number is something else. where: "file:line". seen: 0 before the first row; collects the
  * fields that some row has. */

@@ -7,8 +7,7 @@
 
 const char *fields_key(const struct plugin_instance *i, uint32_t w)
 {
-    const bool is_field = i->plugin->column[w] == COLUMN_ROW_FIELD && i->wanted[w];
-    return is_field ? i->plugin->wants[w].name + strlen("row.") : NULL;
+    return i->wanted[w] ? plugin_row_key(i->plugin, i->values, w) : NULL;
 }
 
 tare_status fields_numbers(const struct plugin_instance *i, tare_text row, const char *where, double *out, struct err *e)

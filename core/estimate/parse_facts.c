@@ -14,7 +14,7 @@ typedef bool (*take_fact)(const json_t *value, struct batch *b, int64_t at);
 static bool take_finish(const json_t *value, struct batch *b, int64_t at)
 {
     const int32_t finish = batch_finish_code(json_string_value(value));
-    if (finish < 0) return false;
+    if (finish == TARE_FINISH_NONE) return false;
     b->finish[at] = (uint8_t)finish;
     return true;
 }

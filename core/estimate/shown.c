@@ -68,7 +68,7 @@ static tare_status spread_column(const struct shown *j, struct batch *whole, str
 {
     const struct batch *b = &j->batch;
     TRY(batch_alloc(whole, BATCH_ESTIMATE, a, e));
-    for (int64_t m = 0; m < whole->n_groups; m++) whole->scale[m] = (double)NAN;
+    for (int64_t m = 0; m < whole->n_groups; m++) whole->scale[m] = whole->baseline[m] = (double)NAN;
     index_of(b->advantage, j->rollout, b->n_rollouts, whole->advantage);
     index_of(b->rollout_weight, j->rollout, b->n_rollouts, whole->rollout_weight);
     index_of(b->baseline, j->group, b->n_groups, whole->baseline);

@@ -135,11 +135,37 @@ static tare_status open_parts(struct run *r, struct err *e)
     return learner_open_hooks(r, e);
 }
 
-static void add_plugin(struct manifest *m, struct manifest_plugin *list, const struct plugin *p)
+/* i: the plugin's instance in this process; NULL: its verdicts come from worker processes. */
+static tare_status add_plugin(struct manifest *m, struct manifest_plugin *list, const struct plugin *p,
+                              const struct plugin_instance *i, struct arena *a, struct err *e)
 {
-    if (!p) return;
-    list[m->n_plugins++] = (struct manifest_plugin){
-        .kind = plugin_kind_name(p->desc.kind), .name = p->desc.name, .version = p->desc.version, .path = p->path, .hash = p->hash};
+    OWNED(str_free) struct str text = {0};
+    char *identity = NULL;
+    if (!p) return TARE_OK;
+    if (i && p->head->identity) {
+        TRY(plugin_identity(i, &text, e));
+        TRY(arena_strdup(a, text.data, text.size, &identity, e));
+    }
+    list[m->n_plugins++] = (struct manifest_plugin){.kind = plugin_kind_name(p->desc.kind),
+                                                    .name = p->desc.name,
+                                                    .version = p->desc.version,
+                                                    .path = p->path,
+                                                    .hash = p->hash,
+                                                    .identity = identity};
+    return TARE_OK;
+}
+
+static tare_status add_plugins(const struct run *r, struct manifest *m, struct manifest_plugin *list, struct arena *a,
+                               struct err *e)
+{
+    const struct plugin_instance *const instances[] = {estimate_instance(r->learner.estimator),
+                                                       objective_instance(r->engine.objective), curriculum_instance(r->curriculum),
+                                                       r->cluster.encoder, r->cluster.codebook};
+    for (size_t k = 0; k < sizeof instances / sizeof *instances; k++)
+        if (instances[k]) TRY(add_plugin(m, list, instances[k]->plugin, instances[k], a, e));
+    for (int64_t k = 0; k < verify_n_components(r->engine.verify) && k < TARE_LIMIT_VERIFIERS; k++)
+        TRY(add_plugin(m, list, verify_plugin(r->engine.verify, k), verify_instance(r->engine.verify, k), a, e));
+    return TARE_OK;
 }
 
 /* Like a changed model (core/engine/models.c), but never an error: a rebuilt plugin is another
@@ -149,9 +175,8 @@ static tare_status warn_of_plugins(const struct run *r, const struct manifest *m
     OWNED(str_free) struct str changed = {0};
     TRY(manifest_changed_plugins(r->config->run.dir, m, &changed, e));
     if (changed.size)
-        log_warn(
-            "%s is resumed with a changed plugin: its file differs from the one that the run was trained with (by the checksums in manifest.json): %.1400s",
-            r->config->run.dir, changed.data);
+        log_warn("%s is resumed with a changed plugin: it is not the one that the run was trained with (by manifest.json): %.1400s",
+                 r->config->run.dir, changed.data);
     return TARE_OK;
 }
 
@@ -170,13 +195,9 @@ static tare_status open_observe(struct run *r, bool resume, int64_t step, struct
                          .files = r->files,
                          .data_rows = r->engine.train.n,
                          .eval_rows = r->engine.eval.n};
-    add_plugin(&m, plugins, estimate_plugin(r->learner.estimator));
-    add_plugin(&m, plugins, objective_plugin(r->engine.objective));
-    add_plugin(&m, plugins, curriculum_plugin(r->curriculum));
-    for (int64_t k = 0; k < verify_n_components(r->engine.verify) && k < 24; k++)
-        add_plugin(&m, plugins, verify_plugin(r->engine.verify, k));
-    add_plugin(&m, plugins, r->cluster.encoder ? r->cluster.encoder->plugin : NULL);
-    add_plugin(&m, plugins, r->cluster.codebook ? r->cluster.codebook->plugin : NULL);
+    OWNED(arena_free) struct arena texts = {0};
+    arena_init(&texts, "identities of plugins");
+    TRY(add_plugins(r, &m, plugins, &texts, e));
     if (resume) TRY(warn_of_plugins(r, &m, e));
     return observe_open(r->config, &m, resume, step, &r->observe, e);
 }

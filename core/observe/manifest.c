@@ -87,8 +87,8 @@ static json_t *plugins_json(const struct manifest *m)
     for (int64_t i = 0; i < m->n_plugins; i++) {
         const struct manifest_plugin *p = &m->plugins[i];
         json_add(all, &bad,
-                 json_pack("{s:s, s:s, s:s, s:s, s:o}", "kind", p->kind, "name", p->name, "version", p->version, "path", p->path,
-                           "xxh3", hex_json(p->hash)));
+                 json_pack("{s:s, s:s, s:s, s:s, s:o, s:s*}", "kind", p->kind, "name", p->name, "version", p->version, "path",
+                           p->path, "xxh3", hex_json(p->hash), "identity", p->identity));
     }
     return json_unless(bad, all);
 }
@@ -202,7 +202,7 @@ tare_status manifest_changed_plugins(const char *run_dir, const struct manifest 
     const json_t *last = json_array_size(list) ? json_array_get(list, json_array_size(list) - 1) : root;
     for (int64_t i = 0; i < m->n_plugins; i++) {
         const struct manifest_plugin *p = &m->plugins[i];
-        bool had = false, same = false;
+        bool had = false, same = false, identical = false;
         json_t *then;
         size_t k;
         snprintf(hash, sizeof hash, "%016llx", (unsigned long long)p->hash);
@@ -211,8 +211,13 @@ tare_status manifest_changed_plugins(const char *run_dir, const struct manifest 
             if (!is_same_plugin(then, p)) continue;
             had = true;
             same |= !strcmp(json_text_or(then, "xxh3", ""), hash);
+            identical |= !strcmp(json_text_or(then, "identity", ""), p->identity ? p->identity : "");
         }
-        if (had && !same) TRY(str_addf(changed, e, "%s%s %s: %s", changed->size ? "; " : "", p->kind, p->name, p->path));
+        if (had && !identical)
+            TRY(str_addf(changed, e, "%s%s %s: what its results depend on has changed, now %s", changed->size ? "; " : "", p->kind,
+                         p->name, p->identity ? p->identity : "nothing more"));
+        else if (had && !same)
+            TRY(str_addf(changed, e, "%s%s %s: %s", changed->size ? "; " : "", p->kind, p->name, p->path));
     }
     return TARE_OK;
 }

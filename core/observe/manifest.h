@@ -9,7 +9,8 @@
 
 struct manifest_plugin {
     const char *kind, *name, *version, *path;
-    uint64_t hash; /* hash of the file */
+    uint64_t hash;        /* hash of the file */
+    const char *identity; /* what its results depend on beside the file (tare_head.identity); NULL: nothing more */
 };
 
 /* Values from the caller; machine, time and version are added here. Borrowed until the call

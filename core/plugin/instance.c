@@ -154,6 +154,16 @@ bool plugin_requires(const struct plugin *p, enum column_id column)
     return false;
 }
 
+const char *plugin_row_key(const struct plugin *p, const tare_value *values, uint32_t want)
+{
+    if (p->column[want] != COLUMN_ROW_FIELD) return NULL;
+    const char *key = p->wants[want].name + strlen("row.");
+    if (*key != '$') return key;
+    for (uint32_t i = 0; i < p->desc.n_params; i++)
+        if (!strcmp(p->params[i].key, key + 1)) return *values[i].s ? values[i].s : NULL;
+    return NULL;
+}
+
 bool plugin_wants(const struct plugin_instance *i, enum column_id column)
 {
     for (uint32_t j = 0; j < i->plugin->desc.n_wants; j++)

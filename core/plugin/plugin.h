@@ -171,6 +171,9 @@ struct plugin_instance {
 tare_status plugin_select(const struct plugin *p, const tare_value *values, uint8_t *wanted, struct err *e);
 /* True if the plugin's table has a column as one that is not optional, whatever the values. */
 bool plugin_requires(const struct plugin *p, enum column_id column);
+/* Returns KEY of a want "row.KEY", or the value of the parameter P for "row.$P". NULL: another column,
+ * or an empty value. */
+const char *plugin_row_key(const struct plugin *p, const tare_value *values, uint32_t want);
 /* True if the instance wants a column. */
 bool plugin_wants(const struct plugin_instance *i, enum column_id column);
 /* Fills one entry of tare_batch.column or tare_tokens.column: NULL data where the want is turned off

@@ -112,6 +112,17 @@ static tare_status refuse_want(const struct plugin_subject *s, const struct plug
          s->path, s->name, w->name);
 }
 
+/* "row.$P" names the field by the value of the parameter P. */
+static tare_status check_row_key(const struct plugin_subject *s, const struct plugin *p, const tare_want *w, struct err *e)
+{
+    const char *key = w->name + strlen("row.");
+    if (*key != '$') return TARE_OK;
+    for (uint32_t i = 0; i < p->desc.n_params; i++)
+        if (!strcmp(p->params[i].key, key + 1) && p->params[i].type == TARE_PARAM_STRING) return TARE_OK;
+    FAIL(e, TARE_E_PLUGIN, "%s: %s: it wants the field \"%s\", but has no parameter %s of the type TARE_PARAM_STRING", s->path,
+         s->name, w->name, key + 1);
+}
+
 static tare_status check_want(const struct plugin_subject *s, const struct plugin *p, const tare_want *w, int16_t *column,
                               struct err *e)
 {
@@ -128,7 +139,7 @@ static tare_status check_want(const struct plugin_subject *s, const struct plugi
     const bool fits = id != COLUMN_ABSENT && COLUMNS[id].type == w->type &&
                       (w->width == (uint32_t)COLUMNS[id].width || !w->width || !COLUMNS[id].width);
     *column = (int16_t)id;
-    if (fits) return TARE_OK;
+    if (fits) return id == COLUMN_ROW_FIELD ? check_row_key(s, p, w, e) : TARE_OK;
     if (id == COLUMN_ABSENT && w->flags & TARE_WANT_OPTIONAL) return TARE_OK;
     return refuse_want(s, p, w, e);
 }

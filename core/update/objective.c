@@ -67,6 +67,11 @@ const struct plugin *objective_plugin(const struct objective *o)
     return o->instance->plugin;
 }
 
+const struct plugin_instance *objective_instance(const struct objective *o)
+{
+    return o->instance;
+}
+
 int64_t objective_collects(const struct objective *o)
 {
     return o->call->collect ? o->n_collected : 0;

@@ -48,6 +48,7 @@ tare_status objective_read_uses(const struct config *c, struct objective_uses *o
 bool objective_wants(const struct objective *o, enum column_id column);
 bool objective_treats_off_policy(const struct objective *o);
 const struct plugin *objective_plugin(const struct objective *o);
+const struct plugin_instance *objective_instance(const struct objective *o);
 int64_t objective_collects(const struct objective *o); /* numbers that collect gives for a rollout */
 
 /* Token columns that are not in the step's batch; they must outlive the step. */

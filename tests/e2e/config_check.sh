@@ -46,10 +46,10 @@ def hinted(completions, hint, answer, prompts): return [0.0] * len(completions)
 def chosen(completions, solution=None): return [0.0] * len(completions)
 PY
     python() { check "$1" "$2" verifier.plugins=python verifier.python.file=rewards.py verifier.python.function="$3" data.train=hints.jsonl "${@:4}"; }
-    python 3 "gold in rewards.py: TypeError: it takes 'solution', and the rows of data.train have no such field; there are answer, answers, completions, hint, " gold
+    python 3 "gold in $PWD/rewards.py: TypeError: it takes 'solution', and the rows of data.train have no such field; there are answer, answers, completions, hint, " gold
     python 0 'no errors' chosen
     python 0 'no errors' hinted data.eval=hints.jsonl
-    python 3 "hinted in rewards.py: TypeError: it takes 'hint', and the rows of data.eval have no such field" hinted
+    python 3 "hinted in $PWD/rewards.py: TypeError: it takes 'hint', and the rows of data.eval have no such field" hinted
     python 3 "it takes 'solution', and the rows of data.train" gold verifier.plugins='python as a python as b' verifier.a.file=rewards.py verifier.a.function=gold verifier.b.file=rewards.py verifier.b.function=chosen
     expect 3 "it takes 'solution', and the rows of data.train" "$TARE" train tiny.ini verifier.plugins=python verifier.python.file=rewards.py verifier.python.function=gold data.train=hints.jsonl run.dir=early
     [ ! -e early/metrics.jsonl ] && ! grep 'evaluation reward' out.txt > found.txt && ok || bad "a missing field is found after the start: $(cat out.txt)"
@@ -73,7 +73,7 @@ for i in 1 2 3 4 5 6 7 8 9; do printf '{"prompt":"1+%s=","instruction_id_list":[
 check 0 'tiny.ini: no errors' data.train=follow.jsonl data.eval= estimator.plugin=grpo codebook.plugin=none verifier.plugins=ifeval:1,repetition:0.1
 check 3 'follow.jsonl:1: "answer" is missing or empty, and a verifier' data.train=follow.jsonl verifier.plugins=ifeval:1,exact:0.1
 check 3 'unread.jsonl:10: verifier ifeval: verify: the row.s kwargs for keywords:frequency' data.train=unread.jsonl verifier.plugins=ifeval
-check 3 'follow.jsonl:1: verifier json: verify: the row has no field' data.train=follow.jsonl 'verifier.plugins=json as shape'
+check 3 'follow.jsonl:1: verifier shape: verify: the row has no field' data.train=follow.jsonl 'verifier.plugins=json as shape'
 unread='data.prompt=plain data.eval= estimator.plugin=grpo codebook.plugin=none verifier.plugins=ifeval run.dir=tries/unread train.steps=1'
 expect 3 'unread.jsonl:10: verifier ifeval' "$TARE" train tiny.ini data.train=unread.jsonl $unread
 [ ! -s tries/unread/metrics.jsonl ] && ok || bad "a step was made before the rows were checked"
@@ -174,7 +174,7 @@ expect 0 'no errors' "$TARE" config check tare.ini model.path=base data.train=bu
 printf '[model]\npath = base\n[data]\ntrain = builtin:arithmetic/train?rows=200\n' > least.ini
 expect 0 'done: runs/least' "$TARE" train least.ini train.steps=1 verifier.plugins=exact log.progress=none
 grep -q 'bv_blend works by cluster.*kmeans' out.txt && grep -q 'at most 64 tokens (the context has 128)' out.txt && ok || { bad "the chosen value is not reported"; cat out.txt; }
-grep -q '^codebook = kmeans' runs/least/config.ini && grep -q '^max_new_tokens = 64' runs/least/config.ini && ok || bad "the chosen value is not recorded"
+grep -q '^plugin = kmeans' runs/least/config.ini && grep -q '^max_new_tokens = 64' runs/least/config.ini && ok || bad "the chosen value is not recorded"
 
 # A run's folder as model.path.
 expect 0 'using its newest checkpoint' sh -c "echo '{\"question\":\"1+1=\"}' | '$TARE' generate runs/least max_new_tokens=2 data.prompt=plain"

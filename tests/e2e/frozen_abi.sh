@@ -44,7 +44,7 @@ for release in "$SOURCE"/tests/abi/frozen/v*; do
         cc $flags -I"$release/include" -o frozen_$kind.so "$file" -lm || { bad "$release: frozen_$kind does not build"; continue; }
         if "$TARE" plugin check ./frozen_$kind.so > check 2>&1 && grep -q ' 0 failed' check; then ok; else bad "$release $kind: $(cat check)"; fi
     done
-    got=$(printf '%s\n' '{"groups":[{"rewards":[1,0]}]}' '{"groups":[{"rewards":[1,0]}]}' | "$TARE" estimate ./frozen_estimator.so weight=2 | grep -o '"advantages":[^"]*' | tr -d '\n')
+    got=$(printf '%s\n' '{"groups":[{"rewards":[1,0],"row":{}}]}' '{"groups":[{"rewards":[1,0],"row":{}}]}' | "$TARE" estimate ./frozen_estimator.so weight=2 | grep -o '"advantages":[^"]*' | tr -d '\n')
     if [ "$got" = '"advantages":[[2,0]],"advantages":[[1,-1]],' ]; then ok; else bad "$release estimator: $got"; fi
     got=$(echo '{"completion":"it is 42","answer":"42"}' | "$TARE" verify ./frozen_verifier.so | grep -o '"verdict":"[a-z]*"')
     if [ "$got" = '"verdict":"correct"' ]; then ok; else bad "$release verifier: $got"; fi

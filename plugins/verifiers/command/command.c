@@ -9,8 +9,9 @@
  * is restarted and asked once more; if it dies twice on one row, the run stops unless on_death says
  * otherwise. Its standard error is passed through.
  *
- * The program may draw random numbers or ask a model, so the verifier does not promise that a
- * completion gets the same verdict again.
+ * The program is taken to repeat its verdicts (TARE_VERIFIER_REPEATS), so that `tare audit` and `tare
+ * reproduce` can check them. One that draws random numbers or asks a model is reported there as a
+ * difference.
  *
  * A host that works meanwhile keeps several tickets open (submit, poll, take). Each has a separate
  * program, which is kept for later ones.
@@ -292,6 +293,7 @@ static void cancel(void *self, int64_t ticket)
 USES(TARE_USES_MAYBE_ANSWER)
 
 static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
+                                        .flags = TARE_VERIFIER_REPEATS,
                                         .create = create,
                                         .destroy = destroy,
                                         .verify = verify,

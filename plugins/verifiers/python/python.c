@@ -9,8 +9,11 @@
  * partial between. None, "this function does not apply", is refused unless `none` = zero: it then
  * adds 0 to the verifiers' sum, as in TRL. TRL also leaves a completion that no function rewarded
  * out of its group, which this engine does not support. A late call is ended, and all its verdicts
- * are timeout. The function may draw random numbers or ask a service, so the verifier does not
- * promise that a completion gets the same verdict again. An exception stops the run with its message and line. */
+ * are timeout. An exception stops the run with its message and line.
+ *
+ * The function is taken to repeat its verdicts (TARE_VERIFIER_REPEATS), so that `tare audit` and
+ * `tare reproduce` can check them. One that draws random numbers or asks a model is reported there
+ * as a difference. */
 #include "common/program/program.h"
 #include "common/text.h"
 
@@ -173,7 +176,7 @@ static tare_status verify(void *self, const tare_completion *const *completions,
 USES(TARE_USES_MAYBE_ANSWER)
 
 static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
-                                        .flags = TARE_VERIFIER_TOGETHER,
+                                        .flags = TARE_VERIFIER_TOGETHER | TARE_VERIFIER_REPEATS,
                                         .create = create,
                                         .destroy = destroy,
                                         .verify = verify,

@@ -189,7 +189,8 @@ enum { TARE_WANT_OPTIONAL = 1 /* without the column the plugin gets data NULL; e
  * (docs/columns.md, `tare plugin columns`); name, axis and type must be as listed there. A column
  * that no plugin wants is not computed. "row.KEY" is the field KEY of the data set's rows as a
  * number: NaN where a row lacks it, 1 and 0 for true and false; any other value is refused before
- * the run starts, with file and line. Names that begin with "x." are never the host's. */
+ * the run starts, with file and line. "row.$P" is the field that the plugin's string parameter P
+ * names; an empty value turns the want off. Names that begin with "x." are never the host's. */
 typedef struct tare_want {
     const char *name;
     int32_t axis, type;

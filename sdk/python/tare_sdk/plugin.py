@@ -207,8 +207,15 @@ class Opened:
         chosen = (abi.u8 * max(len(self._wants), 1))(*[1] * len(self._wants))
         if self._table.select:
             self._call("select", self._table.select, self._values, chosen)
-        self._columns = [column if chosen[i] else None for i, column in enumerate(self._columns)]
+        self._columns = [self._named(column) if column and chosen[i] else None for i, column in enumerate(self._columns)]
         return {column.name: column.required for column in self._columns if column}
+
+    def _named(self, column):
+        """Gives "row.$P" the field that the parameter P names; None where it is empty."""
+        if not (column.field or "").startswith("$"):
+            return column
+        field = self.parameters.get(column.field[1:])
+        return column._replace(name="row." + field, field=field) if field else None
 
     def lacks(self, names, owner):
         """Refuses a plugin that requires a column of these names, which `owner` cannot supply."""
