@@ -12,6 +12,7 @@ set(FUZZ_safetensors tare_base)
 set(FUZZ_state tare_base)
 set(FUZZ_chain tare_base)
 set(FUZZ_ini tare_config)
+set(FUZZ_json tare_base)
 set(FUZZ_codebook tare_base) # with the files that read one
 set(FUZZ_wire tare_verify)
 set(FUZZ_ranks tare_batch tare_base) # with the files of core/dist that need no kernels
@@ -69,7 +70,7 @@ function(tare_fuzz_target TARGET NAME)
     endif()
 endfunction()
 
-foreach(NAME jsonl template tokenizer_json safetensors state chain ini codebook wire ranks math plugin_state train)
+foreach(NAME jsonl template tokenizer_json safetensors state chain ini json codebook wire ranks math plugin_state train)
     if(NOT DEFINED FUZZ_${NAME})
         continue()
     endif()

@@ -24,24 +24,34 @@ static void put_file(const struct memory_file *f, const uint8_t *data, size_t si
 
 enum { ROWS = 3, MOST = 1 << 16 };
 
+static tare_status hash_bytes(void *ctx, const void *data, int64_t size)
+{
+    uint64_t *hash = ctx;
+    if (size < 0) abort();
+    if (size) *hash = fs_hash(data, size, *hash); /* every byte of it is present */
+    return TARE_OK;
+}
+
 static void use(const tare_codebook *f, void *self)
 {
     tare_error error = {.struct_size = sizeof error};
-    const int64_t k = f->size(self), d = f->dim(self);
-    char identity[256];
-    if (k < 1 || d < 1) abort();
-    if (!f->encoder_identity(self, identity, sizeof identity, &error) && strlen(identity) >= sizeof identity) abort();
-    const tare_text state = f->encoder_state(self);
-    if (state.size) (void)fs_hash(state.data, state.size, 0); /* every byte of it is present */
+    tare_sizes sizes = {.struct_size = sizeof sizes};
+    uint64_t hash = 0;
+    const tare_stream out = {.struct_size = sizeof out, .ctx = &hash, .write = hash_bytes};
+    if (f->sizes(self, &sizes, &error) || sizes.clusters < 1 || sizes.dim < 1) abort();
+    if (f->encoder_identity(self, &out, &error) || f->encoder_state(self, &out, &error)) abort();
+    const int64_t d = sizes.dim;
     if (d > MOST) return;
     float *x = malloc((size_t)(ROWS * d) * sizeof *x);
-    int32_t cluster[ROWS];
-    float distance[ROWS];
+    int32_t cluster[ROWS] = {-1, -1, -1};
+    float distance[ROWS] = {NAN, NAN, NAN};
     if (!x) return;
     for (int64_t i = 0; i < ROWS * d; i++) x[i] = i < d ? 0 : i < 2 * d ? 1e30f : (float)(i % 7) - 3;
-    if (!f->assign(self, x, NULL, ROWS, cluster, distance, &error))
+    const tare_prompts prompts = {.struct_size = sizeof prompts, .n = ROWS, .embedding = x};
+    tare_assignment to = {.struct_size = sizeof to, .cluster = cluster, .distance = distance};
+    if (!f->assign(self, &prompts, &to, &error))
         for (int i = 0; i < ROWS; i++)
-            if (cluster[i] < 0 || cluster[i] >= k || isnan(distance[i])) abort();
+            if (cluster[i] < 0 || cluster[i] >= sizes.clusters || isnan(distance[i])) abort();
     free(x);
 }
 
@@ -63,8 +73,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const tare_plugin *plugin = tare_plugin_v1(NULL, &error);
     const tare_codebook *f = plugin->descriptors[0]->functions;
     const tare_value value = {.s = file.path};
+    const tare_setup setup = {.struct_size = sizeof setup, .values = &value, .instance = "kmeans"};
     void *self = NULL;
-    const tare_status status = f->create(NULL, &value, &self, &error);
+    const tare_status status = f->create(&setup, &self, &error);
     if (!status) {
         use(f, self);
         f->destroy(self);

@@ -48,9 +48,9 @@ static void put_request(struct str *m, struct bytes *in)
     wire_put_int(m, how == 1 ? byte(in) % 20 : bytes_number(in), NULL); /* verifiers, or nanoseconds */
     if (how > 1) wire_put_int(m, how == 2 ? bytes_number(in) : items, NULL);
     for (int i = 0; i < items; i++) {
-        for (int k = 0; k < (how == 1 ? 1 : 4); k++) put_text(m, in);
+        for (int k = 0; k < (how == 1 ? 2 : 5); k++) put_text(m, in);
         if (how == 1) wire_put_int(m, 0, NULL); /* the file's checksum: unknown */
-        for (int k = 0; k < (how == 1 ? 1 : 6); k++) wire_put_int(m, how == 1 ? byte(in) % 3 : bytes_number(in), NULL);
+        for (int k = 0; k < (how == 1 ? 1 : 7); k++) wire_put_int(m, how == 1 ? byte(in) % 3 : bytes_number(in), NULL);
     }
 }
 
@@ -71,7 +71,7 @@ static void ask_worker(struct bytes *in)
     wire_put_int(&m, 2, NULL);
     for (int k = 0; k < 2; k++) {
         const char *name = k ? "length" : "exact";
-        wire_put_text(&m, (tare_text){name, (int64_t)strlen(name)}, NULL);
+        for (int i = 0; i < 2; i++) wire_put_text(&m, (tare_text){name, (int64_t)strlen(name)}, NULL);
         wire_put_int(&m, 0, NULL); /* the file's checksum: unknown */
         wire_put_int(&m, 0, NULL);
     }
@@ -107,50 +107,66 @@ static void put_answer(struct str *m, struct bytes *in)
             wire_put_double(m, REWARDS[(size_t)byte(in) % (sizeof REWARDS / sizeof *REWARDS)], NULL);
         }
     }
-    wire_put_int(m, bytes_number(in), NULL);
+    const int metrics = byte(in) % 4;
+    wire_put_int(m, byte(in) % 8 ? metrics : bytes_number(in), NULL);
+    for (int k = 0; k < metrics; k++) {
+        put_text(m, in);
+        wire_put_double(m, REWARDS[(size_t)byte(in) % (sizeof REWARDS / sizeof *REWARDS)], NULL);
+        wire_put_int(m, bytes_number(in), NULL); /* how */
+    }
     size_t n;
     const char *raw = bytes_take(in, 256, &n);
     if (n && str_add(m, raw, (int64_t)n, NULL)) abort();
 }
 
+static void take_metric(void *ctx, const char *name, double value, int32_t how)
+{
+    (void)ctx, (void)value, (void)how;
+    if (strlen(name) > 159) abort();
+}
+
+static void look_at_text(const struct verify_text *t)
+{
+    if (t->size < 0 || t->size > t->limit || t->limit > VERIFY_TEXT || t->data[t->size]) abort();
+}
+
+static void look_at_verdict(const tare_verdict *x, int64_t size)
+{
+    if (x->code < TARE_VERDICT_CORRECT || x->code > TARE_VERDICT_PARTIAL || x->code == TARE_VERDICT_CRASHED || !isfinite(x->reward))
+        abort();
+    if (x->n_segments < 0 || x->n_segments > x->segment_capacity) abort();
+    for (int64_t k = 0; k < x->n_segments; k++)
+        if (x->segment[k].end > size || x->segment[k].end <= (k ? x->segment[k - 1].end : 0) || !isfinite(x->segment[k].reward))
+            abort();
+}
+
 static void take_answer(struct bytes *in)
 {
     static struct verify *v;
+    static struct verify_text extracted[ITEMS], note[ITEMS];
     struct verify_item items[ITEMS];
-    tare_verdict verdicts[ITEMS];
+    struct verify_output outputs[ITEMS];
     tare_segment segments[ITEMS][SEGMENTS];
-    char extracted[ITEMS][8];
     struct str m = {0};
     struct err e = {0};
     if (!v && verify_new(&(struct verify_options){.workers = 1, .max_crash_share = 1}, &v, &e)) abort();
+    v->env.metric = take_metric;
     for (int i = 0; i < ITEMS; i++) {
         items[i] = (struct verify_item){.completion = {"a completion", 12}};
-        verdicts[i] = (tare_verdict){.struct_size = sizeof *verdicts,
-                                     .extracted = extracted[i],
-                                     .capacity = sizeof extracted[i],
-                                     .segment = i ? segments[i] : NULL,
-                                     .segment_capacity = i ? SEGMENTS : 0};
+        verify_output_open(&outputs[i], i == 1 ? NULL : &extracted[i], i == 2 ? NULL : &note[i]);
+        outputs[i].verdict.segment = i ? segments[i] : NULL;
+        outputs[i].verdict.segment_capacity = i ? SEGMENTS : 0;
     }
     put_answer(&m, in);
     struct wire w = {.data = m.data, .size = m.size};
-    const struct verify_call call = {.items = items, .n = ITEMS, .verdicts = verdicts};
-    if (!reply_take(v, &w, &call, &e) && !w.bad)
-        for (int i = 0; i < ITEMS; i++) {
-            const tare_verdict *x = &verdicts[i];
-            if (x->code < TARE_VERDICT_CORRECT || x->code > TARE_VERDICT_PARTIAL || x->code == TARE_VERDICT_CRASHED ||
-                !isfinite(x->reward))
-                abort();
-            if (x->size < 0 || x->size > x->capacity || x->n_segments < 0 || x->n_segments > x->segment_capacity) abort();
-            for (int64_t k = 0; k < x->n_segments; k++)
-                if (x->segment[k].end > items[i].completion.size || x->segment[k].end <= (k ? x->segment[k - 1].end : 0) ||
-                    !isfinite(x->segment[k].reward))
-                    abort();
-        }
-    str_free(&m);
-    if (v->n_reasons > 200) { /* each is kept as long as v */
-        verify_close(v);
-        v = NULL;
+    const struct verify_call call = {.items = items, .n = ITEMS, .outputs = outputs};
+    reply_take(v, &w, &call);
+    for (int i = 0; i < ITEMS; i++) {
+        look_at_text(&extracted[i]);
+        look_at_text(&note[i]);
+        if (!w.bad) look_at_verdict(&outputs[i].verdict, items[i].completion.size);
     }
+    str_free(&m);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -40,7 +40,7 @@ case ${1:-} in
 *) if [ $# -gt 0 ]; then seconds=$1 && shift; fi ;;
 esac
 command -v clang > /dev/null || { echo "SKIP: clang is not installed (apt-get install clang); the corpus is replayed by ctest -R fuzz/"; exit 77; }
-all='jsonl template tokenizer_json safetensors state chain ini codebook wire ranks math plugin_state'
+all='jsonl template tokenizer_json safetensors state chain ini json codebook wire ranks math plugin_state'
 # The whole engine takes minutes to compile; the tests replay the corpus.
 [ -n "$inputs" ] || all="$all train"
 
@@ -56,8 +56,9 @@ about() {
     state) echo core/checkpoint/state.c ;;
     chain) echo core/observe/chain.c ;;
     ini) echo core/config/*.c ;;
+    json) echo sdk/include/tare/json.h ;;
     codebook) echo core/cluster/codebook_metadata.c plugins/clusterers/kmeans/*.c ;;
-    wire) echo core/verify/{wire,worker,reply}.c ;;
+    wire) echo core/call/wire.c core/verify/{output,worker,reply}.c ;;
     ranks) echo core/dist/{agree,watch_net}.c core/batch/pack.c ;;
     math) echo plugins/verifiers/math/*.c ;;
     plugin_state) echo core/plugin/state.c plugins/estimators/{bv_beta,bv_blend,eb_blend,krpo,n_eff,naive,rae,sigma_hist,spo}.c plugins/estimators/common/{state,blend}.c plugins/curricula/{gfpo,mix,difficulty,replay,spo_priority}.c plugins/curricula/common/*.c plugins/clusterers/{hashed,prompt}.c plugins/clusterers/field/*.c ;;
