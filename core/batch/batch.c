@@ -12,7 +12,7 @@ tare_status batch_alloc(struct batch *b, unsigned stages, struct arena *a, struc
 {
     for (int c = 0; c < BATCH_N_COLUMNS; c++) {
         const struct batch_column *t = &BATCH_TABLE[c];
-        if (!(t->stage & stages) || t->kind == KIND_OPTIONAL) continue;
+        if (!(t->stage & stages) || batch_may_lack(t->kind)) continue;
         TRY(batch_new_array(b, c, count_field(b, t->axis), a, e));
     }
     return TARE_OK;
@@ -37,8 +37,11 @@ tare_status batch_regular(struct batch *b, int64_t rollouts, int64_t prompt, int
 int64_t batch_bytes(const struct batch *b)
 {
     int64_t bytes = 0;
-    for (int c = 0; c < BATCH_N_COLUMNS; c++)
+    for (int c = 0; c < BATCH_N_COLUMNS; c++) {
+        const enum batch_kind kind = BATCH_TABLE[c].kind;
+        if (!b->n_turns && (kind == KIND_MASK || kind == KIND_OPTIONAL_BEGIN)) continue;
         bytes += (int64_t)BATCH_TABLE[c].size * batch_width(b, c) * count_field(b, BATCH_TABLE[c].axis);
+    }
     return bytes;
 }
 
@@ -47,7 +50,7 @@ void batch_adopt(struct batch *to, const struct batch *from, unsigned stages)
     for (int c = 0; c < BATCH_N_COLUMNS; c++) {
         if (!(BATCH_TABLE[c].stage & stages)) continue;
         batch_set_array(to, c, batch_array(from, c));
-        if (BATCH_TABLE[c].kind == KIND_BEGIN) batch_set_count(to, batch_child(c), count_field(from, batch_child(c)));
+        if (batch_is_begin(BATCH_TABLE[c].kind)) batch_set_count(to, batch_child(c), count_field(from, batch_child(c)));
     }
     if (stages & BATCH_VERIFY) to->n_components = from->n_components;
     if (stages & BATCH_CLUSTER) to->n_clusters = from->n_clusters;

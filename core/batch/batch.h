@@ -1,7 +1,7 @@
 /* The data of one training step: the prompts, their rollouts, and the columns that each stage adds.
  *
- * A batch is a set of columns over axes: M groups, N rollouts, T completion tokens, and the tokens
- * of the prompts. BATCH_COLUMNS names every column once. The struct, choosing groups (select.h) and
+ * A batch is a set of columns over axes: M groups, N rollouts, their turns and T tokens after the
+ * prompt, and the tokens of the prompts. BATCH_COLUMNS names every column once. The struct, choosing groups (select.h) and
  * bytes for other ranks (pack.h) are written against that table, so a new column is one line in it.
  * A column is NULL until its stage has run.
  *
@@ -10,7 +10,11 @@
  *
  * Arrays are in the step's arena. Groups are in global prompt order; on several ranks a batch may
  * hold one rank's groups. A batch is a value: a copy of the struct is another view of the same
- * arrays. */
+ * arrays.
+ *
+ * A rollout is a completion, all of whose tokens are sampled, or an episode of several turns, in
+ * which the texts of an environment lie between the sampled parts. Without episodes the columns
+ * `sampled` and turn_begin are absent (turns.h). */
 #ifndef TARE_CORE_BATCH_BATCH_H
 #define TARE_CORE_BATCH_BATCH_H
 
@@ -18,7 +22,11 @@
 
 #include <tare/batch.h>
 
-enum finish { FINISH_STOP = TARE_FINISH_STOP, FINISH_LENGTH = TARE_FINISH_LENGTH };
+enum finish {
+    FINISH_STOP = TARE_FINISH_STOP,
+    FINISH_LENGTH = TARE_FINISH_LENGTH,
+    FINISH_ENDED = TARE_FINISH_ENDED /* by the environment, after a turn with a stop token */
+};
 
 /* The stage that writes a column. Stages can be combined with |. */
 enum batch_stage {
@@ -38,6 +46,7 @@ enum batch_stage {
     X(GROUP, n_groups, GROUP, row)                                                                                                 \
     X(PROMPT, n_prompt_tokens, GROUP, prompt_begin)                                                                                \
     X(ROLLOUT, n_rollouts, GROUP, group_begin)                                                                                     \
+    X(TURN, n_turns, ROLLOUT, turn_begin)                                                                                          \
     X(TOKEN, n_tokens, ROLLOUT, token_begin)
 
 /* The columns: X(stage, name, type, axis, kind, values per entry). Kinds, with the ownership of the
@@ -45,7 +54,9 @@ enum batch_stage {
  *
  *   NUMBER    copied
  *   OPTIONAL  a number that exists only if it is needed; 0 for parts of a batch without it
+ *   MASK      like OPTIONAL, but 1 for parts of a batch without it
  *   BEGIN     of a child axis, one entry more than its own axis; recounted when groups are chosen
+ *   OPTIONAL_BEGIN  like BEGIN; without it the child axis has no entries
  *   TEXT      tare_text: copies of a batch share its bytes, packed bytes contain them; data may be NULL
  *   STRING    const char *, owned like TEXT
  *   LOCAL     a pointer into this process: shared by copies, never packed (every rank has its own)
@@ -61,7 +72,12 @@ enum batch_stage {
     X(DATA,      prompt_text,     tare_text,          GROUP,   TEXT,     1)        /* the text they encode, if recorded */         \
     X(DATA,      samples,         int64_t,            GROUP,   OPTIONAL, 1)        /* rollouts requested; 0: rollout.group_size */ \
     X(ROLLOUT,   group_begin,     int64_t,            GROUP,   BEGIN,    1)        /* [M+1] rollouts of a group */                 \
-    X(ROLLOUT,   token_begin,     int64_t,            ROLLOUT, BEGIN,    1)        /* [N+1] completion tokens, including EOS */    \
+    X(ROLLOUT,   token_begin,     int64_t,            ROLLOUT, BEGIN,    1)        /* [N+1] tokens after the prompt, with EOS */    \
+    X(ROLLOUT,   turn_begin,      int64_t,            ROLLOUT, OPTIONAL_BEGIN, 1)  /* [N+1] turns of an episode */                 \
+    X(ROLLOUT,   act_begin,       int64_t,            TURN,    OPTIONAL, 1)        /* first sampled token, from token_begin */     \
+    X(ROLLOUT,   act_end,         int64_t,            TURN,    OPTIONAL, 1)        /* token after the last sampled one */          \
+    X(ROLLOUT,   turn_finish,     uint8_t,            TURN,    OPTIONAL, 1)        /* enum finish */                               \
+    X(ROLLOUT,   sampled,         uint8_t,            TOKEN,   MASK,     1)        /* 0: context; logprob, entropy 0 */            \
     X(ROLLOUT,   ids,             int32_t,            TOKEN,   NUMBER,   1)                                                        \
     X(ROLLOUT,   logprob,         float,              TOKEN,   NUMBER,   1)        /* when sampled, at that temperature; nats */   \
     X(ROLLOUT,   entropy,         float,              TOKEN,   NUMBER,   1)        /* as for logprob */                            \
@@ -101,7 +117,7 @@ struct batch {
 #undef BATCH_COUNT
 #undef BATCH_FIELD
 
-/* Allocates every column of the stages except optional ones, zeroed, for the numbers of groups,
+/* Allocates every column of the stages except those that may be absent, zeroed, for the numbers of groups,
  * rollouts, ... in the struct. */
 tare_status batch_alloc(struct batch *b, unsigned stages, struct arena *a, struct err *e);
 /* Approximate bytes of all columns for the numbers of groups, rollouts, ... in the struct; texts

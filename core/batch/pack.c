@@ -91,7 +91,7 @@ static tare_status append_column(const struct batch *b, int c, int64_t n, struct
     TRY(append_bytes(out, &there, sizeof there, e));
     if (!there) return TARE_OK;
     if (t->kind == KIND_TEXT || t->kind == KIND_STRING) return put_texts(b, c, n, out, e);
-    const int64_t entries = t->kind == KIND_BEGIN ? n + 1 : n * batch_width(b, c);
+    const int64_t entries = batch_is_begin(t->kind) ? n + 1 : n * batch_width(b, c);
     return append_bytes(out, batch_array(b, c), entries * (int64_t)t->size, e);
 }
 
@@ -184,11 +184,11 @@ static tare_status take_column(struct cursor *c, struct batch *b, int column, co
             const int64_t width = batch_width(b, column);
             int64_t entries;
             if (width < 0 || __builtin_mul_overflow(n, width, &entries) || entries == INT64_MAX) entries = -1;
-            TRY(take_bytes(c, entries < 0 ? -1 : entries + (t->kind == KIND_BEGIN), (int64_t)t->size, &array, e));
-            if (t->kind == KIND_BEGIN) TRY(check_begin(array, n, c->header->count[batch_child(column)], e));
+            TRY(take_bytes(c, entries < 0 ? -1 : entries + (batch_is_begin(t->kind)), (int64_t)t->size, &array, e));
+            if (batch_is_begin(t->kind)) TRY(check_begin(array, n, c->header->count[batch_child(column)], e));
             batch_set_array(b, column, array);
         }
-    } else if (t->kind == KIND_BEGIN && c->header->count[batch_child(column)]) {
+    } else if (batch_is_begin(t->kind) && c->header->count[batch_child(column)]) {
         FAIL(e, TARE_E_CORRUPT, "packed batch: missing column that assigns its entries");
     }
     return take_bytes(c, (PAD - (c->at - start) % PAD) % PAD, 1, &array, e);

@@ -55,7 +55,7 @@ static tare_status is_present(const struct composition *r, int c, bool *out, str
     const struct batch_column *t = &BATCH_TABLE[c];
     *out = false;
     for (int64_t k = 0; k < r->parts.n; k++) *out |= batch_array(&r->parts.part[k], c) != NULL;
-    if (!*out || t->kind == KIND_OPTIONAL) return TARE_OK;
+    if (!*out || batch_may_lack(t->kind)) return TARE_OK;
     for (int64_t i = 0; i < r->n[t->axis]; i++) {
         const struct range *p = &r->ranges[t->axis][i];
         if (p->begin < p->end && !batch_array(p->from, c))
@@ -74,6 +74,7 @@ static void copy_entries(const struct composition *r, int c, struct batch *out)
         const char *from = batch_array(p->from, c);
         const size_t bytes = (size_t)(p->end - p->begin) * entry;
         if (from && bytes) memcpy(to, from + (size_t)p->begin * entry, bytes);
+        if (!from && t->kind == KIND_MASK) memset(to, 1, bytes);
         to += bytes;
     }
 }
@@ -85,8 +86,7 @@ static void recount_entries(const struct composition *r, int c, struct batch *ou
     for (int64_t i = 0; i < r->n[axis]; i++) {
         const struct range *p = &r->ranges[axis][i];
         const int64_t *begin = batch_array(p->from, c);
-        if (begin)
-            for (int64_t j = p->begin; j < p->end; j++, k++) to[k + 1] = to[k] + begin[j + 1] - begin[j];
+        for (int64_t j = p->begin; j < p->end; j++, k++) to[k + 1] = to[k] + (begin ? begin[j + 1] - begin[j] : 0);
     }
 }
 
@@ -121,7 +121,7 @@ static tare_status build_batch(struct composition *r, struct batch *out, struct 
         TRY(is_present(r, c, &there, e));
         if (!there) continue;
         TRY(batch_new_array(out, c, r->total[t->axis], r->arena, e));
-        if (t->kind == KIND_BEGIN) {
+        if (batch_is_begin(t->kind)) {
             recount_entries(r, c, out);
             batch_set_count(out, batch_child(c), r->total[batch_child(c)]);
         } else {

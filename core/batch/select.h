@@ -3,7 +3,7 @@
  *
  * The columns of the requested stages are copied into the arena in the order of the groups; texts
  * and rows are shared. Columns that no part has stay NULL. A column that only some parts have is
- * refused (TARE_E_SHAPE), unless it is OPTIONAL. step and n_clusters are those of the first part. */
+ * refused (TARE_E_SHAPE), unless parts may lack it. step and n_clusters are those of the first part. */
 #ifndef TARE_CORE_BATCH_SELECT_H
 #define TARE_CORE_BATCH_SELECT_H
 

@@ -65,7 +65,7 @@ tare_status batch_new_array(struct batch *b, int c, int64_t n, struct arena *a, 
 {
     const struct batch_column *t = &BATCH_TABLE[c];
     void *array;
-    const int64_t entries = t->kind == KIND_BEGIN ? n + 1 : n * batch_width(b, c);
+    const int64_t entries = batch_is_begin(t->kind) ? n + 1 : n * batch_width(b, c);
     TRY(arena_push(a, entries * (int64_t)t->size, &array, e));
     batch_set_array(b, c, array);
     return TARE_OK;

@@ -4,6 +4,7 @@
 
 #include "batch/batch.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define BATCH_ENUM_AXIS(AXIS, COUNT, PARENT, BEGIN) AXIS_##AXIS,
@@ -12,7 +13,7 @@ enum batch_axis { BATCH_AXES(BATCH_ENUM_AXIS) BATCH_N_AXES };
 #define BATCH_ENUM_COLUMN(STAGE, NAME, TYPE, AXIS, KIND, WIDTH) COLUMN_##NAME,
 enum { BATCH_COLUMNS(BATCH_ENUM_COLUMN) BATCH_N_COLUMNS };
 #undef BATCH_ENUM_COLUMN
-enum batch_kind { KIND_NUMBER, KIND_OPTIONAL, KIND_BEGIN, KIND_TEXT, KIND_STRING, KIND_LOCAL };
+enum batch_kind { KIND_NUMBER, KIND_OPTIONAL, KIND_MASK, KIND_BEGIN, KIND_OPTIONAL_BEGIN, KIND_TEXT, KIND_STRING, KIND_LOCAL };
 
 struct batch_column {
     const char *name;
@@ -24,6 +25,15 @@ struct batch_column {
 
 extern const struct batch_column BATCH_TABLE[BATCH_N_COLUMNS];
 
+static inline bool batch_is_begin(enum batch_kind kind)
+{
+    return kind == KIND_BEGIN || kind == KIND_OPTIONAL_BEGIN;
+}
+/* Returns whether parts of a batch may lack a column that other parts have. */
+static inline bool batch_may_lack(enum batch_kind kind)
+{
+    return kind == KIND_OPTIONAL || kind == KIND_MASK || kind == KIND_OPTIONAL_BEGIN;
+}
 /* Returns the BEGIN column of an axis. Not for AXIS_GROUP, which has none. */
 int batch_begin_column(enum batch_axis axis);
 enum batch_axis batch_parent(enum batch_axis axis);

@@ -1,6 +1,7 @@
 #include "eval/eval.h"
 
 #include "base/fs.h"
+#include "batch/turns.h"
 #include "batch/verdict.h"
 #include "verify/verify.h"
 
@@ -31,7 +32,7 @@ static tare_status print_sample(const struct batch *b, int64_t m, int64_t i, str
     json_put(o, &bad, "sample", json_integer(i - b->group_begin[m]));
     json_put(o, &bad, "reward", json_real(b->reward[i]));
     json_put(o, &bad, "verdict", json_string(verdict_name(b->verdict[i])));
-    json_put(o, &bad, "length", json_integer(b->token_begin[i + 1] - b->token_begin[i]));
+    json_put(o, &bad, "length", json_integer(batch_length(b, i)));
     json_put(o, &bad, "finish", json_string(batch_finish_name(b->finish[i])));
     json_put(o, &bad, "answer", text_json(row->answer));
     json_put(o, &bad, "extracted", text_json(b->extracted[i]));

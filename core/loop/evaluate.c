@@ -4,6 +4,7 @@
 #include "loop/evaluate.h"
 
 #include "base/log.h"
+#include "batch/turns.h"
 #include "loop/run.h"
 
 #include <stdio.h>
@@ -35,7 +36,7 @@ static tare_status evaluate_rows(struct run *r, int64_t begin, int64_t n, struct
         struct evaluation_part *part = b.row[m]->subject.data ? part_of(v, b.row[m]->subject) : NULL;
         for (int64_t i = b.group_begin[m]; i < b.group_begin[m + 1]; i++) {
             v->reward += b.reward[i];
-            v->length += (double)(b.token_begin[i + 1] - b.token_begin[i]);
+            v->length += (double)batch_length(&b, i);
             v->samples++;
             if (part) {
                 part->reward += b.reward[i];

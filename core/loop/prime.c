@@ -5,6 +5,7 @@
 #include "loop/hooks.h"
 
 #include "base/log.h"
+#include "batch/turns.h"
 #include "loop/run.h"
 #include "update/process_reward.h"
 
@@ -18,7 +19,7 @@ static tare_status compute_rewards(struct run *r, void *state, struct err *e)
                                   e);
 }
 
-/* Fills segment and segment_reward [T]: one segment for each token. */
+/* Fills segment and segment_reward [T]: one segment for each sampled token. */
 static tare_status set_segments(struct run *r, void *state, struct err *e)
 {
     (void)state;
@@ -26,7 +27,8 @@ static tare_status set_segments(struct run *r, void *state, struct err *e)
     TRY(arena_new(&r->arena, &b->segment, b->n_tokens, e));
     TRY(arena_new(&r->arena, &b->segment_reward, b->n_tokens, e));
     for (int64_t i = 0; i < b->n_rollouts; i++)
-        for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) b->segment[t] = (int32_t)(t - b->token_begin[i]) + 1;
+        for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++)
+            if (batch_is_sampled(b, t)) b->segment[t] = (int32_t)(t - b->token_begin[i]) + 1;
     process_reward_normed(b, &r->config->process_reward, b->segment_reward);
     return TARE_OK;
 }

@@ -1,5 +1,6 @@
 #include "loop/step_metrics.h"
 
+#include "batch/turns.h"
 #include "batch/verdict.h"
 #include "engine/device_memory.h"
 #include "update/update.h"
@@ -57,7 +58,7 @@ static void length_metrics(struct run *r)
     const struct batch *b = &r->batch;
     double sum = 0, most = 0, cut = 0;
     for (int64_t i = 0; i < b->n_rollouts; i++) {
-        const double n = (double)(b->token_begin[i + 1] - b->token_begin[i]);
+        const double n = (double)batch_length(b, i);
         sum += n;
         most = n > most ? n : most;
         cut += b->finish[i] == FINISH_LENGTH;

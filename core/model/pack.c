@@ -29,6 +29,13 @@ struct sizes {
     int64_t rows, writes, seqs, block_lists, targets;
 };
 
+static int64_t count_targets(const struct pack_group *g, int64_t i)
+{
+    int64_t n = g->completion_len[i];
+    for (int64_t t = 0; g->sampled && t < g->completion_len[i]; t++) n -= !g->sampled[i][t];
+    return n;
+}
+
 static tare_status count_group(const struct pack_group *g, int64_t index, bool share, struct sizes *s, struct err *e)
 {
     if (g->prompt_len < 1)
@@ -46,7 +53,7 @@ static tare_status count_group(const struct pack_group *g, int64_t index, bool s
         if (len < 0)
             FAIL(e, TARE_E_INVALID, "group %lld, completion %lld: length %lld", (long long)index, (long long)i, (long long)len);
         if (!len) continue;
-        s->targets += len;
+        s->targets += count_targets(g, i);
         if (share && !inputs) continue;
         s->seqs++;
         s->block_lists += blocks_for(g->prompt_len + inputs);
@@ -92,13 +99,14 @@ static const int32_t *add_seq(struct packer *p, int64_t q_begin, int64_t q_len, 
     return blocks;
 }
 
-/* Adds the targets of a completion whose first token follows row `last` and whose inputs start at
+/* Adds the targets of completion i, whose first token follows row `last` and whose inputs start at
  * row `first`. */
-static void add_targets(struct packer *p, const int32_t *ids, int64_t n, int64_t last, int64_t first)
+static void add_targets(struct packer *p, const struct pack_group *g, int64_t i, int64_t last, int64_t first)
 {
-    for (int64_t i = 0; i < n; i++, p->targets++) {
-        p->out_rows[p->targets] = i ? first + i - 1 : last;
-        p->target[p->targets] = ids[i];
+    for (int64_t t = 0; t < g->completion_len[i]; t++) {
+        if (g->sampled && !g->sampled[i][t]) continue;
+        p->out_rows[p->targets] = t ? first + t - 1 : last;
+        p->target[p->targets++] = g->completion[i][t];
     }
 }
 
@@ -112,7 +120,7 @@ static void pack_shared(struct packer *p, const struct pack_group *g)
         const int64_t first = p->rows, inputs = n_inputs(g->completion_len[i]);
         add_rows(p, g->completion[i], inputs, P);
         if (inputs) add_seq(p, first, inputs, prefix, P, blocks);
-        add_targets(p, g->completion[i], g->completion_len[i], prefix + P - 1, first);
+        add_targets(p, g, i, prefix + P - 1, first);
     }
 }
 
@@ -125,7 +133,7 @@ static void pack_repeated(struct packer *p, const struct pack_group *g)
         add_rows(p, g->prompt, P, 0);
         add_rows(p, g->completion[i], inputs, P);
         add_seq(p, begin, P + inputs, begin, 0, NULL);
-        add_targets(p, g->completion[i], g->completion_len[i], begin + P - 1, begin + P);
+        add_targets(p, g, i, begin + P - 1, begin + P);
     }
 }
 

@@ -5,8 +5,8 @@
  *   share:      p0 .. p(P-1) | completion 0: c0 .. c(n0-2) | completion 1: c0 .. c(n1-2) | ...
  *   no share:   p0 .. p(P-1) c0 .. c(n0-2) | p0 .. p(P-1) c0 .. c(n1-2) | ...
  *
- * The last token of a completion is a target but not an input. Targets are ordered by group,
- * completion and token; target i is predicted from forward.out_rows[i], so row i of the hidden
+ * The last token of a completion is a target but not an input. Context tokens of an episode are
+ * inputs but not targets. Targets are ordered by group, completion and token; target i is predicted from forward.out_rows[i], so row i of the hidden
  * states [n_targets, C] belongs to target i. The first token of every completion is predicted from
  * the prompt's last row, which is therefore listed once for each completion.
  *
@@ -26,6 +26,9 @@ struct pack_group {
     int64_t n;          /* completions; 0: the group adds nothing */
     const int32_t *const *completion;
     const int64_t *completion_len; /* may be 0: no target */
+    /* Targets of each completion: 0 for context, which is an input only; NULL: all tokens are
+     * targets. */
+    const uint8_t *const *sampled;
 };
 
 struct packed_batch {
@@ -35,7 +38,7 @@ struct packed_batch {
     int64_t n_blocks; /* key blocks that the cache must have */
     int64_t max_len;  /* number of positions: 1 + the largest in forward.pos */
     int64_t n_targets;
-    int32_t *target; /* [n_targets] completion tokens */
+    int32_t *target; /* [n_targets] completion tokens, without context */
 };
 
 /* Returns the number of rows that pack_groups makes of one group, for cutting a batch into

@@ -1,5 +1,7 @@
 #include "update/columns.h"
 
+#include "batch/turns.h"
+
 static tare_status gather_floats(const float *from, const struct loss_tokens *x, struct arena *a, const void **out, struct err *e)
 {
     float *to;
@@ -20,11 +22,11 @@ static tare_status mark_off_policy(const struct loss_tokens *x, struct arena *a,
     return TARE_OK;
 }
 
-/* A completion is one turn. */
 static tare_status number_turns(const struct loss_tokens *x, struct arena *a, const void **out, struct err *e)
 {
     int32_t *to;
     TRY(arena_new(a, &to, x->n + 1, e));
+    for (int64_t i = 0; i < x->n; i++) to[i] = batch_turn_of(x->b, x->owner[x->token[i]], x->token[i]);
     *out = to;
     return TARE_OK;
 }

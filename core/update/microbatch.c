@@ -4,6 +4,7 @@
 #include "update/microbatch.h"
 #include "update/update.h"
 
+#include "batch/turns.h"
 #include "dist/balance.h"
 #include "model/pack.h"
 
@@ -129,6 +130,7 @@ static tare_status pack_micro(struct trainer *t, const struct microbatch_job *j,
     struct arena *a = &t->pack;
     const int64_t n = m->end - m->begin;
     const int32_t **completion;
+    const uint8_t **sampled = NULL;
     int64_t *length, tokens = 0;
     struct pack_group *part = NULL;
     arena_reset(a);
@@ -136,6 +138,7 @@ static tare_status pack_micro(struct trainer *t, const struct microbatch_job *j,
     TRY(arena_new(a, &p->parts, n, e));
     TRY(arena_new(a, &completion, n, e));
     TRY(arena_new(a, &length, n, e));
+    if (b->sampled) TRY(arena_new(a, &sampled, n, e));
     for (int64_t k = 0; k < n; k++) {
         const int64_t i = c->rollout[m->begin + k], g = c->group[m->begin + k];
         if (!k || g != c->group[m->begin + k - 1]) {
@@ -143,16 +146,19 @@ static tare_status pack_micro(struct trainer *t, const struct microbatch_job *j,
             *part = (struct pack_group){.prompt = b->prompt_ids + b->prompt_begin[g],
                                         .prompt_len = prompt_of(b, g),
                                         .completion = completion + k,
-                                        .completion_len = length + k};
+                                        .completion_len = length + k,
+                                        .sampled = sampled ? sampled + k : NULL};
         }
         part->n++;
         completion[k] = b->ids + b->token_begin[i];
+        if (sampled) sampled[k] = b->sampled + b->token_begin[i];
         length[k] = b->token_begin[i + 1] - b->token_begin[i];
         tokens += length[k];
     }
     TRY(arena_new_raw(a, &p->token, tokens, e));
     for (int64_t k = m->begin; k < m->end; k++)
-        for (int64_t i = b->token_begin[c->rollout[k]]; i < b->token_begin[c->rollout[k] + 1]; i++) p->token[p->n_tokens++] = i;
+        for (int64_t i = b->token_begin[c->rollout[k]]; i < b->token_begin[c->rollout[k] + 1]; i++)
+            if (batch_is_sampled(b, i)) p->token[p->n_tokens++] = i;
     return TARE_OK;
 }
 

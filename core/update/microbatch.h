@@ -32,7 +32,7 @@ struct microbatch_job {
     tare_status (*share)(void *ctx, int64_t rollout, double *share, struct err *e);
     double *shares;           /* [N, n_shares] */
     int64_t n_shares;         /* 0: no share */
-    float *logprob, *entropy; /* [T] outputs; may be NULL */
+    float *logprob, *entropy; /* [T] outputs, written for sampled tokens only; may be NULL */
 };
 tare_status microbatch_run(struct trainer *t, const struct microbatch_job *job, struct err *e);
 /* Runs one micro-batch of these groups instead of a batch: b and the token outputs of the job are

@@ -1,6 +1,8 @@
 #include "update/objective.h"
 #include "update/columns.h"
 
+#include "batch/turns.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -304,7 +306,8 @@ static int64_t select_groups(const struct objective *o, const int64_t *groups, i
         const int64_t before = v->n_rollouts;
         for (int64_t i = b->group_begin[groups[g]]; i < b->group_begin[groups[g] + 1]; i++) {
             if (!(b->rollout_weight[i] > 0) || !is_shown(o, b->token_begin[i])) continue;
-            for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) x->token[tokens++] = t;
+            for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++)
+                if (batch_is_sampled(b, t)) x->token[tokens++] = t;
             x->token_begin[++v->n_rollouts] = tokens;
         }
         if (v->n_rollouts > before) x->group_begin[++v->n_groups] = v->n_rollouts;
@@ -458,14 +461,36 @@ tare_status objective_compute(struct objective *o, const struct token_block *blo
 
 /* ---------------------------------------------------------------- collect */
 
-/* Shows the tokens of a rollout and their outcomes, which lie one after the other. */
+/* Moves the outcomes of a rollout's sampled tokens to its first places. collect of a rollout is their
+ * last reader until they are computed again. */
+static void pack_outcomes(const struct objective *o, const int64_t *token, int64_t first, int64_t n)
+{
+    const struct outcomes *x = &o->outcomes;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t from = token[i], to = first + i;
+        if (from == to) continue;
+        x->logprob[to] = x->logprob[from];
+        x->entropy[to] = x->entropy[from];
+        if (x->kl) x->kl[to] = x->kl[from];
+        x->value[to] = x->value[from];
+        x->dlogprob[to] = x->dlogprob[from];
+        x->dentropy[to] = x->dentropy[from];
+        if (x->dkl) x->dkl[to] = x->dkl[from];
+        x->clipped[to] = x->clipped[from];
+    }
+}
+
+/* Shows the sampled tokens of a rollout and their outcomes. */
 static tare_status show_rollout(struct objective *o, int64_t rollout, tare_tokens *v, tare_token_loss *loss, struct err *e)
 {
     const struct outcomes *from = &o->outcomes;
-    const int64_t first = o->b->token_begin[rollout], n = o->b->token_begin[rollout + 1] - first;
+    const int64_t first = o->b->token_begin[rollout], end = o->b->token_begin[rollout + 1];
     struct buffers x;
-    TRY(buffers_new(o, n, &x, e));
-    for (int64_t i = 0; i < n; i++) x.token[i] = first + i;
+    int64_t n = 0;
+    TRY(buffers_new(o, end - first, &x, e));
+    for (int64_t t = first; t < end; t++)
+        if (batch_is_sampled(o->b, t)) x.token[n++] = t;
+    pack_outcomes(o, x.token, first, n);
     x.logprob = from->logprob + first;
     x.entropy = from->entropy + first;
     x.kl = from->kl ? from->kl + first : NULL;
@@ -481,7 +506,7 @@ static tare_status show_rollout(struct objective *o, int64_t rollout, tare_token
 
 tare_status objective_collect(struct objective *o, int64_t rollout, double *share, struct err *e)
 {
-    const int64_t first = o->b->token_begin[rollout], n = o->b->token_begin[rollout + 1] - first;
+    const int64_t first = o->b->token_begin[rollout], n = batch_length(o->b, rollout);
     const int64_t computed = o->outcomes.computed[rollout];
     struct plugin_call c;
     tare_tokens v;

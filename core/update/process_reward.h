@@ -4,7 +4,8 @@
 #include "update/trainer.h"
 
 /* The implicit process reward model (PRIME). t is its trainer; t->reference is its reference. */
-/* reward[T] = beta (log phi - log ref) of the batch's tokens; ref[T] = log ref. */
+/* reward[T] = beta (log phi - log ref) of the batch's tokens; ref[T] = log ref. Both are zero on
+ * entry, and stay zero for context. */
 tare_status process_reward_compute(struct trainer *t, const struct batch *b, double beta, float *reward, float *ref, struct err *e);
 /* Returns the largest absolute sum of process_reward from a token to the end of its rollout. */
 double process_reward_largest(const struct batch *b);

@@ -1,12 +1,13 @@
 /* Supervised steps, and a second optimizer of the same weights for steps between policy updates
  * (ReLIFT).
  *
- *   L = -1/T sum_t log p(t) - lambda/T sum_t H_t         over the T tokens of all rows
+ *   L = -1/T sum_t log p(t) - lambda/T sum_t H_t         over the T tokens of all rows, context excluded
  */
 #include "update/supervised.h"
 #include "update/microbatch.h"
 #include "update/optimizer.h"
 
+#include "batch/turns.h"
 #include "model/proof.h"
 
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static tare_status supervised_token_loss(void *ctx, const struct token_block *s,
 tare_status supervised_step(struct trainer *t, const struct batch *b, double entropy_coef, struct supervised_report *r,
                             struct err *e)
 {
-    struct supervised x = {1 / (double)b->n_tokens, entropy_coef};
+    struct supervised x = {1 / (double)batch_count_sampled(b, 0, b->n_tokens), entropy_coef};
     struct tally sum = {0};
     int64_t *groups;
     bool skipped;

@@ -4,7 +4,7 @@
 
 #include "update/trainer.h"
 
-/* Takes one optimizer step on -mean over the tokens of all rows of log p(token), minus entropy_coef
+/* Takes one optimizer step on -mean over the tokens of all rows of log p(token), context excluded, minus entropy_coef
  * times their mean entropy. Rows are groups of one rollout. */
 struct supervised_report {
     double loss, entropy, grad_norm, lr; /* loss: without the entropy term */

@@ -1,5 +1,7 @@
 #include "update/token_weights.h"
 
+#include "batch/turns.h"
+
 tare_status token_weights(const struct batch *b, const struct loss_config *c, const struct minibatch *part, double *weight,
                           struct err *e)
 {
@@ -9,7 +11,7 @@ tare_status token_weights(const struct batch *b, const struct loss_config *c, co
         double in_group = 0;
         for (int64_t i = b->group_begin[groups[g]]; i < b->group_begin[groups[g] + 1]; i++) {
             in_group += b->rollout_weight[i];
-            tokens += b->rollout_weight[i] * (double)(b->token_begin[i + 1] - b->token_begin[i]);
+            tokens += b->rollout_weight[i] * (double)batch_length(b, i);
         }
         rows += in_group;
         m += in_group > 0;
@@ -18,8 +20,8 @@ tare_status token_weights(const struct batch *b, const struct loss_config *c, co
         double in_group = 0;
         for (int64_t i = b->group_begin[groups[g]]; i < b->group_begin[groups[g] + 1]; i++) in_group += b->rollout_weight[i];
         for (int64_t i = b->group_begin[groups[g]]; i < b->group_begin[groups[g] + 1]; i++) {
-            const double count = (double)(b->token_begin[i + 1] - b->token_begin[i]);
-            if (!(count > 0)) FAIL(e, TARE_E_INVALID, "rollout %lld has no token", (long long)i);
+            const double count = (double)batch_length(b, i);
+            if (!(count > 0)) FAIL(e, TARE_E_INVALID, "rollout %lld has no sampled token", (long long)i);
             double w = b->rollout_weight[i];
             if (w > 0) {
                 if (c->aggregation == AGGREGATE_TOKEN)
@@ -29,7 +31,7 @@ tare_status token_weights(const struct batch *b, const struct loss_config *c, co
                 else
                     w /= count * in_group * m;
             }
-            for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) weight[t] = w;
+            for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) weight[t] = batch_is_sampled(b, t) ? w : 0;
         }
     }
     return TARE_OK;

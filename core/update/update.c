@@ -3,6 +3,7 @@
 #include "update/update.h"
 
 #include "base/rng.h"
+#include "batch/turns.h"
 #include "model/proof.h"
 #include "update/loss.h"
 #include "update/microbatch.h"
@@ -76,7 +77,7 @@ static int64_t longest_completion(const struct batch *b)
 {
     int64_t most = 1;
     for (int64_t i = 0; i < b->n_rollouts; i++)
-        if (b->token_begin[i + 1] - b->token_begin[i] > most) most = b->token_begin[i + 1] - b->token_begin[i];
+        if (batch_length(b, i) > most) most = batch_length(b, i);
     return most;
 }
 
@@ -166,6 +167,7 @@ static tare_status reward_kl(struct trainer *t, const float *old, const struct b
     for (int64_t i = 0; i < from->n_rollouts; i++) {
         double sum = 0;
         for (int64_t k = from->token_begin[i + 1] - 1; k >= from->token_begin[i]; k--) {
+            if (!batch_is_sampled(from, k)) continue;
             if (!from->off_policy || !from->off_policy[i]) sum += loss_kl_estimate(c->kl, old[k], from->ref_logprob[k]).value;
             to->token_advantage[k] =
                 (float)((from->token_advantage ? (double)from->token_advantage[k] : from->advantage[i]) - c->kl_coef * sum);

@@ -1,5 +1,6 @@
 #include "base/clock.h"
 #include "base/log.h"
+#include "batch/turns.h"
 #include "data/dataset.h"
 #include "verify/internal.h"
 
@@ -281,7 +282,7 @@ static void fill_items(const struct batch *b, struct verify_item *items, struct 
             items[i] = verify_item_of(b, m);
             items[i].completion = b->completion[i];
             items[i].sample = i - b->group_begin[m];
-            items[i].tokens = b->token_begin[i + 1] - b->token_begin[i];
+            items[i].tokens = batch_length(b, i);
             items[i].finish = b->finish[i];
             items[i].off_policy = b->off_policy && b->off_policy[i];
             items[i].extracted = &text[2 * i];

@@ -2,6 +2,7 @@
 
 #include "base/signals.h"
 #include "batch/select.h"
+#include "batch/turns.h"
 
 #include <math.h>
 #include <string.h>
@@ -57,7 +58,7 @@ static void rollout_weights(struct measuring *x)
         double in_group = 0;
         for (int64_t i = m * c->size; i < (m + 1) * c->size; i++) {
             in_group += b->rollout_weight[i];
-            tokens += b->rollout_weight[i] * (double)(b->token_begin[i + 1] - b->token_begin[i]);
+            tokens += b->rollout_weight[i] * (double)batch_length(b, i);
         }
         groups += in_group > 0;
         rows += in_group;

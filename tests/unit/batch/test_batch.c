@@ -29,7 +29,7 @@ static void fill_column(struct batch *b, int c)
     unsigned char *bytes = batch_array(b, c);
     for (int64_t i = 0; i < n; i++) {
         char *text;
-        if (t->kind == KIND_BEGIN) {
+        if (batch_is_begin(t->kind)) {
             int64_t *begin = batch_array(b, c);
             begin[i + 1] = begin[i] + draw(MOST); /* may be 0 */
         } else if (t->kind == KIND_TEXT || t->kind == KIND_STRING) {
@@ -42,7 +42,7 @@ static void fill_column(struct batch *b, int c)
                 ((const char **)(void *)bytes)[i] = text;
         }
     }
-    if (t->kind == KIND_NUMBER || t->kind == KIND_OPTIONAL || t->kind == KIND_LOCAL)
+    if (t->kind == KIND_NUMBER || t->kind == KIND_OPTIONAL || t->kind == KIND_MASK || t->kind == KIND_LOCAL)
         for (int64_t i = 0; i < n * batch_width(b, c) * (int64_t)t->size; i++) bytes[i] = (unsigned char)draw(256);
 }
 
@@ -53,7 +53,7 @@ static struct batch full(int64_t m)
     struct batch b = {.step = 9, .n_groups = m, .n_components = C, .n_clusters = 4};
     for (int c = 0; c < BATCH_N_COLUMNS; c++) {
         fill_column(&b, c);
-        if (BATCH_TABLE[c].kind == KIND_BEGIN) batch_set_count(&b, batch_child(c), batch_count(&b, batch_child(c)));
+        if (batch_is_begin(BATCH_TABLE[c].kind)) batch_set_count(&b, batch_child(c), batch_count(&b, batch_child(c)));
     }
     return b;
 }
@@ -68,6 +68,8 @@ static int64_t first_of(const struct batch *b, enum batch_axis axis, int64_t m)
         return b->prompt_begin[m];
     case AXIS_ROLLOUT:
         return b->group_begin[m];
+    case AXIS_TURN:
+        return b->turn_begin[b->group_begin[m]];
     case AXIS_TOKEN:
         return b->token_begin[b->group_begin[m]];
     default:
@@ -101,7 +103,7 @@ static void same_group(const struct batch *x, int64_t m, const struct batch *y, 
     for (int64_t k = 0; k < n; k++)
         if (t->kind == KIND_TEXT || t->kind == KIND_STRING) {
             same_text(x, y, c, i + k, j + k);
-        } else if (t->kind == KIND_BEGIN) {
+        } else if (batch_is_begin(t->kind)) {
             const int64_t *p = batch_array(x, c), *q = batch_array(y, c);
             assert_int_equal(p[i + k + 1] - p[i + k], q[j + k + 1] - q[j + k]);
         } else if (memcmp(a + (size_t)(i + k) * entry, b + (size_t)(j + k) * entry, entry)) {
@@ -129,7 +131,7 @@ static void same(const struct batch *x, const int64_t *groups, int64_t n, const 
         }
         if (without >= 0 && hangs_on(c, without)) continue;
         for (int64_t k = 0; k < n; k++) same_group(x, groups ? groups[k] : k, y, k, c);
-        if (BATCH_TABLE[c].kind == KIND_BEGIN) {
+        if (batch_is_begin(BATCH_TABLE[c].kind)) {
             const int64_t *begin = batch_array(y, c);
             assert_int_equal(begin[0], 0);
             assert_int_equal(begin[batch_count(y, BATCH_TABLE[c].axis)], batch_count(y, batch_child(c)));
@@ -138,6 +140,7 @@ static void same(const struct batch *x, const int64_t *groups, int64_t n, const 
     if (without < 0) {
         assert_int_equal(y->n_prompt_tokens, batch_count(y, AXIS_PROMPT));
         assert_int_equal(y->n_rollouts, batch_count(y, AXIS_ROLLOUT));
+        assert_int_equal(y->n_turns, batch_count(y, AXIS_TURN));
         assert_int_equal(y->n_tokens, batch_count(y, AXIS_TOKEN));
     }
 }
@@ -298,7 +301,14 @@ static void missing_in_one_part(void **state)
         struct batch parts[2] = {b, without_column(&b, c)}, out;
         const tare_status status = batch_concat((struct batch_parts){parts, 2}, BATCH_ALL, &arena, &out, &e);
         const enum batch_axis axis = BATCH_TABLE[c].axis;
-        if (BATCH_TABLE[c].kind != KIND_OPTIONAL) {
+        if (BATCH_TABLE[c].kind == KIND_OPTIONAL_BEGIN) {
+            assert_ok(status, &e);
+            assert_int_equal(out.n_turns, b.n_turns);
+            for (int64_t i = 0; i <= 2 * b.n_rollouts; i++)
+                assert_int_equal(out.turn_begin[i], i <= b.n_rollouts ? b.turn_begin[i] : b.n_turns);
+            continue;
+        }
+        if (!batch_may_lack(BATCH_TABLE[c].kind)) {
             assert_int_equal(status, TARE_E_SHAPE);
             assert_non_null(strstr(e.message, BATCH_TABLE[c].name));
             continue;
@@ -307,7 +317,7 @@ static void missing_in_one_part(void **state)
         const size_t bytes = (size_t)batch_count(&b, axis) * BATCH_TABLE[c].size;
         const char *array = batch_array(&out, c);
         assert_memory_equal(array, batch_array(&b, c), bytes);
-        for (size_t i = 0; i < bytes; i++) assert_int_equal(array[bytes + i], 0);
+        for (size_t i = 0; i < bytes; i++) assert_int_equal(array[bytes + i], BATCH_TABLE[c].kind == KIND_MASK);
     }
     struct batch parts[2] = {b, b}, out;
     parts[1].n_components = C - 1;
@@ -352,7 +362,7 @@ static void room_has_every_column_of_a_stage(void **state)
     assert_ok(batch_alloc(&b, BATCH_ALL & ~BATCH_ROLLOUT, &arena, &e), &e);
     for (int c = 0; c < BATCH_N_COLUMNS; c++) {
         const struct batch_column *t = &BATCH_TABLE[c];
-        const bool there = t->kind != KIND_OPTIONAL && t->stage != BATCH_ROLLOUT;
+        const bool there = !batch_may_lack(t->kind) && t->stage != BATCH_ROLLOUT;
         if (t->kind != KIND_BEGIN) assert_true(!batch_array(&b, c) == !there);
     }
     for (int64_t i = 0; i < 12; i++) assert_true(b.component[i] == 0);
