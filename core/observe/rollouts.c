@@ -2,8 +2,10 @@
 
 #include "base/fs.h"
 #include "base/json.h"
+#include "batch/turns.h"
 #include "batch/verdict.h"
 #include "data/dataset.h"
+#include "observe/rollout_turns.h"
 #include "observe/sinks.h"
 
 #include <errno.h>
@@ -107,9 +109,10 @@ static tare_status print_rollout(const struct batch *b, int64_t m, int64_t i, st
     if (b->completion) json_put(o, &bad, "completion", text_json(b->completion[i]));
     put_verdict(o, &bad, b, i);
     put_advantage(o, &bad, b, m, i);
-    if (b->token_begin) json_put(o, &bad, "length", json_integer(b->token_begin[i + 1] - b->token_begin[i]));
+    if (b->token_begin) json_put(o, &bad, "length", json_integer(batch_length(b, i)));
     if (b->off_policy && b->off_policy[i]) json_put(o, &bad, "off_policy", json_true());
     if (b->finish) json_put(o, &bad, "finish", json_string(batch_finish_name(b->finish[i])));
+    rollout_turns_put(o, &bad, b, i);
     tare_status status =
         bad ? err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "out of memory for rollout %lld", (long long)i) : json_print(o, out, e);
     json_decref(o);

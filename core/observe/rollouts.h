@@ -4,8 +4,8 @@
  * (hex), occurrence, question and answer (of the row; answer "" if it has none), prompt (in the first
  * line of a group: the text that the model read, including the chat template), completion, reward,
  * components, verdict, extracted, reason, cluster, baseline, scale, confidence, advantage,
- * rollout_weight, fate (the curriculum's decision, if it does not keep everything), length (tokens,
- * including the end), finish.
+ * rollout_weight, fate (the curriculum's decision, if it does not keep everything), length (sampled
+ * tokens, including the end), finish; of an episode also ids, sampled and turns (rollout_turns.h).
  * Numbers have 17 digits, so advantages can be recomputed from them bit for bit. Bytes that are not
  * UTF-8, as in a completion cut inside a character, become U+FFFD. Stages that did not run omit
  * their fields. */
