@@ -2,8 +2,6 @@
 
 #include "batch/row_number.h"
 
-#include <string.h>
-
 /* ---------------------------------------------------------------- rows */
 
 /* Reads n fields: field[k] is column k, [R]. */
@@ -93,26 +91,6 @@ static tare_status fill_want(const struct filler *f, uint32_t want, tare_column 
     return plugin_column(i, want, &from, out, e);
 }
 
-/* A completion is one turn, whose tokens are all sampled. */
-static tare_status show_turns(const struct group_columns *g, struct arena *a, tare_batch *out, struct err *e)
-{
-    int64_t *turn, *length;
-    uint8_t *sampled;
-    TRY(arena_new(a, &turn, g->n_rollouts + 1, e));
-    TRY(arena_new(a, &length, g->n_rollouts + 1, e));
-    TRY(arena_new(a, &sampled, g->n_tokens + 1, e));
-    for (int64_t i = 0; i <= g->n_rollouts; i++) turn[i] = i;
-    for (int64_t i = 0; i < g->n_rollouts; i++) length[i] = g->token_begin[i + 1] - g->token_begin[i];
-    memset(sampled, 1, (size_t)g->n_tokens);
-    out->n_turns = g->n_rollouts;
-    out->turn_begin = turn;
-    out->act_begin = g->token_begin;
-    out->act_end = g->token_begin + 1;
-    out->sampled = sampled;
-    out->length = length;
-    return TARE_OK;
-}
-
 tare_status group_columns_show(const struct plugin_instance *i, const struct row_columns *rows, const struct group_columns *g,
                                struct arena *a, tare_batch *out, struct err *e)
 {
@@ -121,13 +99,18 @@ tare_status group_columns_show(const struct plugin_instance *i, const struct row
     *out = (tare_batch){.struct_size = sizeof *out,
                         .n_groups = g->n_groups,
                         .n_rollouts = g->n_rollouts,
+                        .n_turns = g->n_turns,
                         .n_tokens = g->n_tokens,
                         .group_begin = g->group_begin,
+                        .turn_begin = g->turn_begin,
                         .token_begin = g->token_begin,
+                        .act_begin = g->act_begin,
+                        .act_end = g->act_end,
+                        .sampled = g->sampled,
+                        .length = g->length,
                         .prompt_uid = g->uid,
                         .reward = g->reward,
                         .column = column};
-    TRY(show_turns(g, a, out, e));
     const struct filler f = {i, rows, g, a};
     for (uint32_t w = 0; w < i->plugin->desc.n_wants; w++) TRY(fill_want(&f, w, &column[w], e));
     return TARE_OK;

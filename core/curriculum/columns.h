@@ -15,11 +15,16 @@ tare_status row_columns_read(const struct plugin *p, const tare_value *values, c
 
 /* Groups with verdicts, as the curriculum sees them. */
 struct group_columns {
-    int64_t n_groups, n_rollouts, n_tokens;
+    int64_t n_groups, n_rollouts, n_turns, n_tokens;
     const int64_t *row;         /* [M] index into the data set */
     const uint64_t *uid;        /* [M] */
     const int64_t *group_begin; /* [M+1] */
+    const int64_t *turn_begin;  /* [N+1] */
     const int64_t *token_begin; /* [N+1] */
+    const int64_t *act_begin;   /* [U] indices into [T] */
+    const int64_t *act_end;     /* [U] */
+    const uint8_t *sampled;     /* [T] */
+    const int64_t *length;      /* [N] */
     const double *reward;       /* [N] */
     const int32_t *verdict;     /* [N] */
     const uint8_t *finish;      /* [N] */

@@ -1,5 +1,6 @@
 #include "curriculum/curriculum.h"
 
+#include "batch/turns.h"
 #include "curriculum/columns.h"
 
 #include <math.h>
@@ -177,6 +178,8 @@ tare_status curriculum_next(struct curriculum *c, const struct curriculum_draw *
 static tare_status read_groups(const struct curriculum *c, const struct batch *b, struct group_columns *out, struct err *e)
 {
     int64_t *row;
+    struct turns turns;
+    TRY(turns_of(b, c->arena, &turns, e));
     TRY(arena_new(c->arena, &row, b->n_groups + 1, e));
     for (int64_t m = 0; m < b->n_groups; m++) row[m] = b->row[m] - c->data->rows;
     for (int64_t i = 0; i < b->n_rollouts; i++)
@@ -186,6 +189,12 @@ static tare_status read_groups(const struct curriculum *c, const struct batch *b
     *out = (struct group_columns){.n_groups = b->n_groups,
                                   .n_rollouts = b->n_rollouts,
                                   .n_tokens = b->n_rollouts ? b->token_begin[b->n_rollouts] : 0,
+                                  .n_turns = turns.n,
+                                  .turn_begin = turns.begin,
+                                  .act_begin = turns.act_begin,
+                                  .act_end = turns.act_end,
+                                  .sampled = turns.sampled,
+                                  .length = turns.length,
                                   .row = row,
                                   .uid = b->prompt_uid,
                                   .group_begin = b->group_begin,
@@ -261,17 +270,30 @@ int64_t curriculum_extra_groups(const struct curriculum *c)
 
 static tare_status join_begins(const struct curriculum *c, struct group_columns *out, struct err *e)
 {
-    int64_t *group, *token, m = 0, n = 0;
+    int64_t *group, *token, *turn, *act_begin, *act_end, m = 0, n = 0, u = 0;
     TRY(arena_new(c->arena, &group, out->n_groups + 1, e));
     TRY(arena_new(c->arena, &token, out->n_rollouts + 1, e));
+    TRY(arena_new(c->arena, &turn, out->n_rollouts + 1, e));
+    TRY(arena_new(c->arena, &act_begin, out->n_turns + 1, e));
+    TRY(arena_new(c->arena, &act_end, out->n_turns + 1, e));
     for (int64_t k = 0; k < c->n_parts; k++) {
         const struct group_columns *g = &c->part[k];
-        const int64_t rollouts = n, tokens = token[n];
+        const int64_t rollouts = n, tokens = token[n], turns = u;
         for (int64_t i = 0; i < g->n_groups; i++) group[++m] = rollouts + g->group_begin[i + 1];
-        for (int64_t i = 0; i < g->n_rollouts; i++) token[++n] = tokens + g->token_begin[i + 1];
+        for (int64_t i = 0; i < g->n_turns; i++, u++) {
+            act_begin[u] = tokens + g->act_begin[i];
+            act_end[u] = tokens + g->act_end[i];
+        }
+        for (int64_t i = 0; i < g->n_rollouts; i++) {
+            token[++n] = tokens + g->token_begin[i + 1];
+            turn[n] = turns + g->turn_begin[i + 1];
+        }
     }
     out->group_begin = group;
     out->token_begin = token;
+    out->turn_begin = turn;
+    out->act_begin = act_begin;
+    out->act_end = act_end;
     return TARE_OK;
 }
 
@@ -282,6 +304,7 @@ static tare_status join_groups(const struct curriculum *c, struct group_columns 
     for (int64_t k = 0; k < c->n_parts; k++) {
         out->n_groups += c->part[k].n_groups;
         out->n_rollouts += c->part[k].n_rollouts;
+        out->n_turns += c->part[k].n_turns;
         out->n_tokens += c->part[k].n_tokens;
     }
     JOIN(out, row, int64_t, n_groups);
@@ -290,6 +313,8 @@ static tare_status join_groups(const struct curriculum *c, struct group_columns 
     JOIN(out, verdict, int32_t, n_rollouts);
     JOIN(out, finish, uint8_t, n_rollouts);
     JOIN(out, fate, uint8_t, n_rollouts);
+    JOIN(out, length, int64_t, n_rollouts);
+    JOIN(out, sampled, uint8_t, n_tokens);
     return join_begins(c, out, e);
 }
 

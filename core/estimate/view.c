@@ -1,5 +1,6 @@
 #include "estimate/view.h"
 
+#include "batch/turns.h"
 #include "estimate/fields.h"
 
 #include <math.h>
@@ -26,17 +27,47 @@ static tare_status filled(struct arena *a, int64_t n, int64_t size, const void *
     return TARE_OK;
 }
 
-static tare_status find_column(const struct batch *b, enum column_id id, const tare_text *names, struct arena *a,
-                               struct plugin_column *out, struct err *e)
+/* Reward of each turn. The rollout's reward is that of its last turn: the others have none. */
+static tare_status turn_rewards(const struct batch *b, const struct turns *turns, struct arena *a, const void **out, struct err *e)
 {
-    const int64_t M = b->n_groups, N = b->n_rollouts, T = b->n_tokens, C = b->n_components;
+    double *x;
+    *out = b->reward;
+    if (!b->turn_begin) return TARE_OK;
+    TRY(arena_new(a, &x, turns->n + 1, e));
+    for (int64_t i = 0; i < b->n_rollouts; i++) x[turns->begin[i + 1] - 1] = b->reward[i];
+    *out = x;
+    return TARE_OK;
+}
+
+static tare_status turn_finishes(const struct batch *b, const struct turns *turns, struct arena *a, const void **out, struct err *e)
+{
+    uint8_t *x;
+    *out = b->finish;
+    if (!b->turn_begin || !b->finish) return TARE_OK;
+    TRY(arena_new(a, &x, turns->n + 1, e));
+    for (int64_t u = 0; u < turns->n; u++)
+        x[u] = turns->at[u] >= 0 && b->turn_finish ? b->turn_finish[turns->at[u]] : b->finish[turns->rollout[u]];
+    *out = x;
+    return TARE_OK;
+}
+
+struct view_source {
+    const struct batch *b;
+    const struct turns *turns;
+    const tare_text *names;
+};
+
+static tare_status find_column(const struct view_source *from, enum column_id id, struct arena *a, struct plugin_column *out,
+                               struct err *e)
+{
+    const struct batch *b = from->b;
+    const int64_t U = from->turns->n, M = b->n_groups, N = b->n_rollouts, T = b->n_tokens, C = b->n_components;
     *out = (struct plugin_column){NULL, 0, 1, "which the batch does not have"};
 #define IS(DATA, COUNT, WIDTH) (out->data = (DATA), out->n = (COUNT), out->width = (WIDTH), TARE_OK)
-/* Equal for all rollouts while each of them is a single turn. */
 #define CONSTANT(TYPE, N, VALUE) (out->n = (N), filled(a, N, sizeof(TYPE), &(const TYPE){VALUE}, &out->data, e))
     switch (id) {
     case COLUMN_COMPONENT_NAME:
-        return IS(names, 1, C);
+        return IS(from->names, 1, C);
     case COLUMN_CLUSTER:
         return IS(b->cluster, M, 1);
     case COLUMN_ROW_JSON:
@@ -57,14 +88,16 @@ static tare_status find_column(const struct batch *b, enum column_id id, const t
     case COLUMN_POLICY_VERSION:
         return IS(b->policy_version, N, 1);
     case COLUMN_TURN_REWARD:
-        return IS(b->reward, N, 1);
+        out->n = U;
+        return turn_rewards(b, from->turns, a, &out->data, e);
     case COLUMN_TURN_STATE:
-        return CONSTANT(int64_t, N, -1);
+        return CONSTANT(int64_t, U, -1);
     case COLUMN_TURN_FINISH:
-        return IS(b->finish, N, 1);
+        out->n = U;
+        return turn_finishes(b, from->turns, a, &out->data, e);
     case COLUMN_TURN_CALLS:
     case COLUMN_TURN_UNPARSED:
-        return CONSTANT(int32_t, N, 0);
+        return CONSTANT(int32_t, U, 0);
     case COLUMN_TOKEN:
         return IS(b->ids, T, 1);
     case COLUMN_LOGPROB:
@@ -102,9 +135,10 @@ static tare_status read_rows(const struct plugin_instance *i, const struct batch
     return TARE_OK;
 }
 
-static tare_status add_columns(const struct plugin_instance *i, const struct batch *b, const tare_text *names, struct arena *a,
+static tare_status add_columns(const struct plugin_instance *i, const struct view_source *source, struct arena *a,
                                const tare_column **out, struct err *e)
 {
+    const struct batch *b = source->b;
     tare_column *column;
     double *number;
     char missing[160];
@@ -114,7 +148,7 @@ static tare_status add_columns(const struct plugin_instance *i, const struct bat
         const enum column_id id = (enum column_id)i->plugin->column[w];
         struct plugin_column from;
         if (!i->wanted[w] || id == COLUMN_UPDATED_LOGPROB) continue;
-        TRY(find_column(b, id, names, a, &from, e));
+        TRY(find_column(source, id, a, &from, e));
         if (fields_key(i, w)) {
             snprintf(missing, sizeof missing, "but the batch has no rows; give each group its row: \"row\":{\"%.60s\":1}",
                      fields_key(i, w));
@@ -129,30 +163,25 @@ static tare_status add_columns(const struct plugin_instance *i, const struct bat
 tare_status estimate_view(const struct plugin_instance *i, const struct batch *b, const tare_text *names, struct arena *a,
                           tare_batch *out, struct err *e)
 {
-    int64_t *turn, *length;
-    const void *sampled;
+    struct turns turns;
     TRY(check_rewards(b, e));
-    TRY(arena_new(a, &turn, b->n_rollouts + 1, e));
-    TRY(arena_new(a, &length, b->n_rollouts + 1, e));
-    TRY(filled(a, b->n_tokens, 1, &(const uint8_t){1}, &sampled, e));
-    for (int64_t r = 0; r <= b->n_rollouts; r++) turn[r] = r;
-    for (int64_t r = 0; r < b->n_rollouts; r++) length[r] = b->token_begin[r + 1] - b->token_begin[r];
+    TRY(turns_of(b, a, &turns, e));
     *out = (tare_batch){.struct_size = sizeof *out,
                         .step = b->step,
                         .n_groups = b->n_groups,
                         .n_rollouts = b->n_rollouts,
-                        .n_turns = b->n_rollouts,
+                        .n_turns = turns.n,
                         .n_tokens = b->n_tokens,
                         .group_begin = b->group_begin,
-                        .turn_begin = turn,
+                        .turn_begin = turns.begin,
                         .token_begin = b->token_begin,
-                        .act_begin = b->token_begin,
-                        .act_end = b->token_begin + 1,
-                        .sampled = sampled,
-                        .length = length,
+                        .act_begin = turns.act_begin,
+                        .act_end = turns.act_end,
+                        .sampled = turns.sampled,
+                        .length = turns.length,
                         .prompt_uid = b->prompt_uid,
                         .reward = b->reward};
-    return add_columns(i, b, names, a, &out->column, e);
+    return add_columns(i, &(struct view_source){b, &turns, names}, a, &out->column, e);
 }
 
 tare_status view_updated(const struct plugin_instance *i, const tare_batch *view, const float *logprob, tare_column *column,

@@ -5,7 +5,7 @@
 #include "batch/batch.h"
 #include "plugin/plugin.h"
 
-/* Makes the view of a batch whose rollouts are single turns. names: of the reward components [C];
+/* Makes the view of a batch. names: of the reward components [C];
  * NULL: unknown. The column updated_logprob is absent until view_updated. Errors name a wanted
  * column that the batch lacks, and a reward that is not finite. */
 tare_status estimate_view(const struct plugin_instance *i, const struct batch *b, const tare_text *names, struct arena *a,
