@@ -101,8 +101,8 @@ static tare_status sample_tokens(struct stage *s, int64_t max_new, int64_t round
                                     .ignore_eos = true};
     return sampler_run(
         s->engine.sampler,
-        &(struct sample_job){&p, rng_derive(rng_key(1, RNG_TRAIN), (uint64_t)round), s->requests, s->n_requests, NULL}, &s->batch,
-        out, e);
+        &(struct sample_job){&p, rng_derive(rng_key(1, RNG_TRAIN), (uint64_t)round), s->requests, s->n_requests, NULL, NULL},
+        &s->batch, out, e);
 }
 
 /* Fills a batch of `size` rollouts per prompt with advantages +1 and -1 in turn. */

@@ -48,6 +48,7 @@ foreach(TEST test_comm test_comm_gpu test_deal test_collect test_shards)
 endforeach()
 set(TEST_USES_test_kmeans tare_model)
 set(TEST_USES_test_plan tare_update tare_thread_ranks)
+set(TEST_USES_test_episode_ranks tare_update tare_thread_ranks)
 set(TEST_USES_test_recipes tare_estimate)
 # Adds one test of ctest for each case of a cmocka program: PREFIX.CASE. After the build the program
 # lists their names. RUN_SERIAL if a case starts many processes or waits for deadlines.

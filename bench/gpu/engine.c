@@ -214,7 +214,7 @@ static tare_status sample_timed(struct bench *b, struct sampler *s, struct reque
 {
     const struct sample_params p = {.temperature = 1, .top_p = 1, .max_new_tokens = r.new_tokens, .ignore_eos = true};
     const double start = clock_seconds();
-    TRY(sampler_run(s, &(struct sample_job){&p, rng_key(1, RNG_TRAIN), r.at, r.n, NULL}, &b->arena, out, e));
+    TRY(sampler_run(s, &(struct sample_job){&p, rng_key(1, RNG_TRAIN), r.at, r.n, NULL, NULL}, &b->arena, out, e));
     *seconds = clock_seconds() - start;
     return TARE_OK;
 }

@@ -51,7 +51,7 @@ static tare_status read_count(const json_t *value, const char *what, int64_t mos
     return TARE_OK;
 }
 
-static tare_status read_ids(const json_t *ids, const char *where, struct rollout_turns *out, struct err *e)
+static tare_status read_turn_ids(const json_t *ids, const char *where, struct rollout_turns *out, struct err *e)
 {
     for (int64_t t = 0; t < out->n_tokens; t++) {
         int64_t id = 0;
@@ -61,7 +61,7 @@ static tare_status read_ids(const json_t *ids, const char *where, struct rollout
     return TARE_OK;
 }
 
-static tare_status read_runs(const json_t *runs, const char *where, struct rollout_turns *out, struct err *e)
+static tare_status read_mask_runs(const json_t *runs, const char *where, struct rollout_turns *out, struct err *e)
 {
     int64_t at = 0, run = 0;
     for (size_t k = 0; k < json_array_size(runs); k++) {
@@ -106,8 +106,8 @@ tare_status rollout_turns_read(const json_t *record, const char *where, struct a
     TRY(arena_new(a, &out->act_begin, out->n, e));
     TRY(arena_new(a, &out->act_end, out->n, e));
     TRY(arena_new(a, &out->finish, out->n, e));
-    TRY(read_ids(ids, where, out, e));
-    TRY(read_runs(runs, where, out, e));
+    TRY(read_turn_ids(ids, where, out, e));
+    TRY(read_mask_runs(runs, where, out, e));
     for (int64_t u = 0; u < out->n; u++) TRY(read_turn(json_array_get(turns, (size_t)u), where, u, out, e));
     return TARE_OK;
 }

@@ -51,7 +51,7 @@ static tare_status decode_ahead(struct sampler *s, int64_t tokens, struct err *e
         const struct sequence *q = &d->seqs[d->running[i]];
         b.rows[i] = (struct decode_row){.token = q->last,
                                         .pos = (int32_t)q->cached,
-                                        .remaining = (int32_t)(d->groups[q->group].limit - q->n),
+                                        .remaining = (int32_t)draw_remaining(s, q),
                                         .shared = (int32_t)shared_keys(d, q),
                                         .blocks = q->blocks,
                                         .draw = draw_row(s, q)};
@@ -59,7 +59,7 @@ static tare_status decode_ahead(struct sampler *s, int64_t tokens, struct err *e
     TRY(decoder_run(s->decoder, &s->cache, &b, e));
     for (int64_t at = 0; at < tokens * n; at++) {
         const int64_t seq = d->running[at % n];
-        if (b.token[at] < 0 || d->seqs[seq].done) continue; /* done: ended by the listener */
+        if (b.token[at] < 0 || !d->seqs[seq].running) continue; /* ended, by the listener for example */
         d->seqs[seq].cached++;
         TRY(draw_accept(s, (struct drawn){(int32_t)seq, b.token[at], b.logprob[at], b.entropy[at], 0}, NULL, e));
     }
@@ -90,7 +90,7 @@ static int64_t tokens_ahead(const struct sampler *s)
     int64_t most = 1;
     for (int64_t i = 0; i < d->n_running; i++) {
         const struct sequence *q = &d->seqs[d->running[i]];
-        const int64_t remaining = d->groups[q->group].limit - q->n;
+        const int64_t remaining = draw_remaining(s, q);
         if (remaining > most) most = remaining;
     }
     return most < DECODER_TOKENS ? most : DECODER_TOKENS;

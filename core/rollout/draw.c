@@ -13,6 +13,43 @@ static tare_status append_log(struct sampler *s, struct drawn token, struct err 
     return TARE_OK;
 }
 
+tare_status draw_append(struct sampler *s, struct drawn token, struct err *e)
+{
+    struct sequence *q = &s->sched.seqs[token.seq];
+    token.before = q->newest;
+    q->newest = s->n_log;
+    TRY(append_log(s, token, e));
+    q->last = token.id;
+    q->n++;
+    return TARE_OK;
+}
+
+int64_t draw_remaining(const struct sampler *s, const struct sequence *q)
+{
+    const struct group *g = &s->sched.groups[q->group];
+    int64_t n = g->limit - q->n;
+    if (!s->episodes.how) return n;
+    const int64_t episode = g->how->params->max_new_tokens - q->n_sampled, most = s->episodes.how->max_turn_tokens;
+    if (episode < n) n = episode;
+    return most && most - (q->n - q->act_begin) < n ? most - (q->n - q->act_begin) : n;
+}
+
+void draw_copy_ids(const struct sampler *s, const struct sequence *q, int64_t begin, int64_t n, int32_t *out)
+{
+    for (int64_t t = q->n - 1, at = q->newest; t >= begin; t--, at = s->log[at].before)
+        if (t < begin + n) out[t - begin] = s->log[at].id;
+}
+
+tare_status draw_report_ids(struct sampler *s, const struct sequence *q, struct err *e)
+{
+    if (q->n > s->report_capacity) {
+        TRY(mem_grow((void **)&s->report_ids, &s->report_capacity, q->n, (int64_t)sizeof *s->report_ids, e));
+        s->grown_elsewhere++;
+    }
+    draw_copy_ids(s, q, 0, q->n, s->report_ids);
+    return TARE_OK;
+}
+
 static bool is_stop(const struct drawing *d, int32_t id)
 {
     for (int64_t i = 0; i < d->n_stop; i++)
@@ -55,11 +92,7 @@ static tare_status report_end(struct sampler *s, int64_t seq, struct err *e)
 {
     const struct sequence *q = &s->sched.seqs[seq];
     if (!s->watch.ended || s->listener) return TARE_OK;
-    if (q->n > s->report_capacity) {
-        TRY(mem_grow((void **)&s->report_ids, &s->report_capacity, q->n, (int64_t)sizeof *s->report_ids, e));
-        s->grown_elsewhere++;
-    }
-    for (int64_t t = q->n, at = q->newest; t-- > 0; at = s->log[at].before) s->report_ids[t] = s->log[at].id;
+    TRY(draw_report_ids(s, q, e));
     const struct sample_ended x = {.request = q->group,
                                    .sample = seq - s->sched.groups[q->group].first,
                                    .at = seq,
@@ -67,6 +100,12 @@ static tare_status report_end(struct sampler *s, int64_t seq, struct err *e)
                                    .n = q->n,
                                    .finish = q->finish};
     return s->watch.ended(s->watch.ctx, &x, e);
+}
+
+tare_status draw_end(struct sampler *s, int64_t seq, enum finish finish, struct err *e)
+{
+    scheduler_finish(&s->sched, seq, finish);
+    return report_end(s, seq, e);
 }
 
 tare_status draw_accept(struct sampler *s, struct drawn token, const float *logits, struct err *e)
@@ -78,13 +117,10 @@ tare_status draw_accept(struct sampler *s, struct drawn token, const float *logi
         FAIL(e, TARE_E_NOT_FINITE,
              "%s: the logits after token %lld of sample %lld are not finite; the weights have overflowed or hold NaN",
              g->request->where ? g->request->where : "a prompt", (long long)q->n, (long long)(token.seq - g->first));
-    token.before = q->newest;
-    q->newest = s->n_log;
-    TRY(append_log(s, token, e));
-    q->last = token.id;
-    q->n++;
+    TRY(draw_append(s, token, e));
+    q->n_sampled++;
     s->stats.new_tokens++;
-    const bool stop = is_stop(g->how, token.id), ends = stop || q->n == g->limit;
+    const bool stop = is_stop(g->how, token.id), ends = stop || draw_remaining(s, q) <= 0;
     const enum finish finish = stop ? FINISH_STOP : FINISH_LENGTH;
     if (s->listener)
         TRY(report_token(s, g->how,
@@ -96,8 +132,7 @@ tare_status draw_accept(struct sampler *s, struct drawn token, const float *logi
                                                 .finish = finish},
                          g->how->token_rows ? logits : NULL, &more, e));
     if (!ends && more) return TARE_OK;
-    scheduler_finish(&s->sched, token.seq, finish);
-    return report_end(s, token.seq, e);
+    return s->episodes.how ? episodes_end_turn(s, token.seq, finish, e) : draw_end(s, token.seq, finish, e);
 }
 
 struct sample_row draw_row(const struct sampler *s, const struct sequence *q)

@@ -122,19 +122,40 @@ static tare_status copy_partials(struct sampler *s, struct err *e)
     const int32_t *from = model_to_backend(m, staging ? staging + n : NULL, s->sched.copy_from, bytes);
     for (int64_t l = 0; l < s->cache.n_layers; l++)
         KERNEL(m->k, &m->ctx, kv_copy, .kv = s->cache.layers[l], .shape = shape, .to = to, .from = from, .n = n);
+    s->sched.n_copies = 0; /* their sources may be dropped now */
     return TARE_OK;
 }
 
-/* Lists the stretches of preempted sequences. Their ids are gathered from the log in one pass. */
+/* Number of keys that an admitted sequence lacks. */
+static int64_t missing_keys(const struct scheduler *d, const struct sequence *q)
+{
+    const int64_t n = d->groups[q->group].request->prompt_len + q->n - 1 - q->kept;
+    return q->running && n > 0 ? n : 0;
+}
+
+/* Gathers the ids of stretches from the log in one pass: in a session tokens are no chain. fill
+ * [n_seqs]: where the next id of a sequence goes; -1: nowhere */
+static void gather_ids(struct sampler *s, int64_t *fill)
+{
+    for (int64_t i = 0; i < s->n_log; i++)
+        if (fill[s->log[i].seq] >= 0) s->refill[fill[s->log[i].seq]++] = s->log[i].id;
+}
+
+/* Counts the keys that are computed again, and the others, of context. */
+static void count_refill(struct sampler *s, const struct sequence *q, int64_t n)
+{
+    const int64_t again = q->known - (q->kept - s->sched.groups[q->group].request->prompt_len);
+    s->stats.refilled_tokens += again < 0 ? 0 : again < n ? again : n;
+}
+
+/* Lists the stretches of preempted sequences, and of context. */
 static tare_status refill_stretches(struct sampler *s, struct stretch *list, int64_t *n, struct err *e)
 {
     struct scheduler *d = &s->sched;
-    int64_t total = 0, *fill; /* [n_running] index of the next id of a sequence */
+    int64_t total = 0, *fill; /* [n_seqs] */
     *n = 0;
-    for (int64_t i = d->admitted; i < d->n_running; i++) {
-        const struct sequence *q = &d->seqs[d->running[i]];
-        total += q->running && q->n > 1 ? q->n : 0;
-    }
+    for (int64_t i = d->admitted; i < d->n_running; i++)
+        if (missing_keys(d, &d->seqs[d->running[i]])) total += d->seqs[d->running[i]].n;
     if (!total) return TARE_OK;
     if (total > s->refill_capacity) {
         TRY(mem_grow((void **)&s->refill, &s->refill_capacity, total, (int64_t)sizeof *s->refill, e));
@@ -146,15 +167,18 @@ static tare_status refill_stretches(struct sampler *s, struct stretch *list, int
     total = 0;
     for (int64_t i = d->admitted; i < d->n_running; i++) {
         const struct sequence *q = &d->seqs[d->running[i]];
-        if (!q->running || q->n < 2) continue;
-        const int64_t pos = d->groups[q->group].request->prompt_len;
-        list[(*n)++] = (struct stretch){.ids = s->refill + total, .blocks = q->blocks, .n = q->n - 1, .pos = pos, .group = -1};
-        fill[d->running[i]] = total;
+        const int64_t missing = missing_keys(d, q), first = q->kept - d->groups[q->group].request->prompt_len;
+        if (!missing) continue;
+        list[(*n)++] =
+            (struct stretch){.ids = s->refill + total + first, .blocks = q->blocks, .n = missing, .pos = q->kept, .group = -1};
+        if (s->listener)
+            fill[d->running[i]] = total;
+        else
+            draw_copy_ids(s, q, first, missing, s->refill + total + first);
         total += q->n;
-        s->stats.refilled_tokens += q->n - 1;
+        count_refill(s, q, missing);
     }
-    for (int64_t i = 0; i < s->n_log; i++)
-        if (fill[s->log[i].seq] >= 0) s->refill[fill[s->log[i].seq]++] = s->log[i].id;
+    if (s->listener) gather_ids(s, fill);
     return TARE_OK;
 }
 

@@ -42,6 +42,12 @@ void rollout_columns(struct batch *b, const struct sample_output *o)
     b->logprob = o->logprob;
     b->entropy = o->entropy;
     b->finish = o->finish;
+    b->sampled = o->sampled;
+    b->n_turns = o->n_turns;
+    b->turn_begin = o->turn_begin;
+    b->act_begin = o->act_begin;
+    b->act_end = o->act_end;
+    b->turn_finish = o->turn_finish;
 }
 
 tare_status rollout_run(struct sampler *s, const struct rollout_job *job, struct batch *b, struct arena *arena, struct err *e)
@@ -56,7 +62,7 @@ tare_status rollout_run(struct sampler *s, const struct rollout_job *job, struct
                                               .prompt_uid = b->prompt_uid[m],
                                               .occurrence = b->occurrence[m],
                                               .where = b->row && b->row[m] ? b->row[m]->where : NULL};
-    const struct sample_job samples = {job->params, job->key, requests, b->n_groups, job->cancelled};
+    const struct sample_job samples = {job->params, job->key, requests, b->n_groups, job->cancelled, job->episodes};
     TRY(sampler_run(s, &samples, arena, &out, e));
     TRY(arena_new_raw(arena, &b->group_begin, b->n_groups + 1, e));
     b->group_begin[0] = 0;

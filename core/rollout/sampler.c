@@ -40,6 +40,7 @@ void sampler_free(struct sampler *s)
     mem_free(s->log);
     mem_free(s->refill);
     mem_free(s->report_ids);
+    mem_free(s->episodes.turns);
     mem_free(s);
 }
 
@@ -58,6 +59,7 @@ struct sampler_stats sampler_stats(const struct sampler *s)
     struct sampler_stats stats = s->stats;
     stats.blocks_peak = s->sched.pool.peak;
     stats.preemptions = s->sched.preemptions;
+    stats.parked_drops = s->sched.parked_drops;
     stats.grown = s->run.grown + s->scratch.grown + s->grown_elsewhere;
     return stats;
 }
@@ -162,8 +164,10 @@ tare_status sampler_scratch_new(struct sampler *s, struct err *e)
 static tare_status start_job(struct sampler *s, const struct sample_job *job, struct err *e)
 {
     const struct sample_params *p = job->params;
-    const struct scheduler_work work = {job->requests, job->n, p->max_new_tokens, s->model->shape.max_position, job->key};
+    const int64_t context = s->model->shape.max_position;
+    struct scheduler_work work = {job->requests, job->n, p->max_new_tokens, context, job->key};
     int64_t longest = 1;
+    if (job->episodes) work.max_new = job->episodes->max_tokens ? job->episodes->max_tokens : context;
     s->n_log = 0;
     arena_reset(&s->run);
     TRY(sampler_check_params(p, e));
@@ -177,6 +181,7 @@ static tare_status start_job(struct sampler *s, const struct sample_job *job, st
     TRY(model_positions(s->model, longest, e));
     const int64_t batch = batch_of(s);
     TRY(fit_cache(s, batch, e));
+    TRY(episodes_begin(s, job->episodes, e));
     TRY(scheduler_start(&s->sched, batch, &s->run, e));
     return sampler_scratch_new(s, e);
 }
@@ -222,7 +227,7 @@ static tare_status collect_output(const struct sampler *s, struct arena *arena, 
         out->logprob[at] = x->logprob;
         out->entropy[at] = x->entropy;
     }
-    return TARE_OK;
+    return s->episodes.how ? episodes_collect(s, arena, out, e) : TARE_OK;
 }
 
 tare_status sampler_iterate(struct sampler *s, const volatile int *cancelled, struct err *e)
@@ -244,6 +249,9 @@ tare_status sampler_run(struct sampler *s, const struct sample_job *job, struct 
     TRY(start_job(s, job, e));
     while (s->sched.remaining) {
         if (s->watch.round) TRY(s->watch.round(s->watch.ctx, e));
+        if (s->sched.n_parked) TRY(episodes_ask(s, e));
+        if (job->cancelled && *job->cancelled) FAIL(e, TARE_E_CANCELLED, "sampling was interrupted");
+        if (s->sched.n_parked == s->sched.remaining) continue; /* all wait, or have ended */
         TRY(sampler_iterate(s, job->cancelled, e));
     }
     return collect_output(s, arena, out, e);

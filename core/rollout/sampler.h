@@ -1,15 +1,17 @@
 /* Declarations shared by the files of the sampler. One iteration of its loop:
  *
+ *   ask       in episodes, for the next texts of parked sequences (episode.c)
  *   admit     sequences from the queue (scheduler.c)
  *   prefill   the prompts that are not in the cache, several packed into one forward pass, long ones
  *             cut; the first tokens of a prompt's samples are drawn from the logits of its last
  *             row (prefill.c)
- *   refill    the tokens of preempted sequences: the same forward pass, without logits
+ *   refill    the tokens of preempted sequences, and the context given to parked ones: the same
+ *             forward pass, without logits
  *   decode    one row for each running sequence: its newest token in, the next one out (decode.c)
  *
  * Tokens are appended to a log in the order they are drawn; the output of a run is the log sorted
- * by sequence, so memory grows with the tokens drawn and not with the longest length allowed. A
- * session (session.h) also reports each token to its listener. */
+ * by sequence, so memory grows with the tokens drawn and not with the longest length allowed. Context
+ * of episodes is appended to it in the same way. A session (session.h) also reports each token to its listener. */
 #ifndef TARE_CORE_ROLLOUT_SAMPLER_H
 #define TARE_CORE_ROLLOUT_SAMPLER_H
 
@@ -21,12 +23,26 @@
 
 enum { LOGIT_ROWS = 64, DRAW_ROWS = 1024, PREFILL_ROWS = 2048 };
 
-struct drawn { /* one token */
+struct drawn { /* one token; context has logprob and entropy 0 */
     int32_t seq, id;
     float logprob, entropy;
     /* In a run, index in the log of the sequence's previous token; undefined for the first
      * token. */
     int64_t before;
+};
+
+struct ended_turn {
+    int64_t seq, begin, end; /* from the first token after the prompt */
+    uint8_t finish;
+};
+
+/* Episodes of the current run. */
+struct episodes {
+    const struct sample_episodes *how; /* NULL: none */
+    struct ended_turn *turns;          /* [n_turns] in the order in which they ended */
+    int64_t n_turns, turn_capacity;
+    int64_t *parked; /* [n_parked] sequences that wait for a text */
+    int64_t n_parked;
 };
 
 /* Consecutive tokens of a sequence that the model computes keys for. */
@@ -47,7 +63,8 @@ struct sampler {
     int32_t *refill; /* ids of the sequences computed again */
     int64_t refill_capacity;
     struct sample_watch watch; /* of runs */
-    int32_t *report_ids;       /* ids of a completion reported to the watch */
+    struct episodes episodes;  /* of runs */
+    int32_t *report_ids;       /* ids of a completion reported to the watch, or to an environment */
     int64_t report_capacity;
     int64_t grown_elsewhere; /* of log, refill, report_ids and cache */
     struct sampler_stats stats;
@@ -92,6 +109,16 @@ tare_status sampler_iterate(struct sampler *s, const volatile int *cancelled, st
 /* ---- draw.c */
 /* Collects the ids that end a completion. stop: capacity for p->n_stop and the model's */
 int64_t draw_stops(const struct model *m, const struct sample_params *p, int32_t *stop);
+/* Number of tokens that may be drawn for a sequence before its turn, or its completion, must end. */
+int64_t draw_remaining(const struct sampler *s, const struct sequence *q);
+/* Copies tokens begin .. begin + n of a sequence, counted from the first after the prompt. For runs
+ * only. */
+void draw_copy_ids(const struct sampler *s, const struct sequence *q, int64_t begin, int64_t n, int32_t *out);
+/* Copies all tokens of a sequence to report_ids. */
+tare_status draw_report_ids(struct sampler *s, const struct sequence *q, struct err *e);
+tare_status draw_append(struct sampler *s, struct drawn token, struct err *e);
+/* Ends a sequence and reports it to the watch of a run. */
+tare_status draw_end(struct sampler *s, int64_t seq, enum finish finish, struct err *e);
 struct sample_row draw_row(const struct sampler *s, const struct sequence *q);
 /* Records a token of a sequence. logits: the row it was drawn from, if the group wants it; may be
  * NULL */
@@ -108,6 +135,15 @@ tare_status draw_prompt(struct sampler *s, int64_t group, int64_t at, int64_t n,
 /* Allocates logits for at most LOGIT_ROWS rows. */
 tare_status sampler_logits_new(struct sampler *s, int64_t rows, float **logits, struct err *e);
 tare_status sampler_rows_forward(struct sampler *s, const struct rows *r, float **hidden, struct err *e);
+
+/* ---- episode.c */
+tare_status episodes_begin(struct sampler *s, const struct sample_episodes *how, struct err *e);
+/* Records a turn that ended with the newest token. Parks the sequence, or ends its episode. */
+tare_status episodes_end_turn(struct sampler *s, int64_t seq, enum finish finish, struct err *e);
+/* Asks for the next text of every parked sequence. */
+tare_status episodes_ask(struct sampler *s, struct err *e);
+/* Writes turns and mask of the output, whose tokens are complete. */
+tare_status episodes_collect(const struct sampler *s, struct arena *arena, struct sample_output *out, struct err *e);
 
 /* ---- prefill.c, decode.c */
 tare_status prefill(struct sampler *s, const volatile int *cancelled, struct err *e);

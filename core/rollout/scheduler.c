@@ -125,16 +125,18 @@ int64_t scheduler_batch_need(const struct scheduler *s, int64_t max_batch)
 
 tare_status scheduler_open(struct scheduler *s, int64_t max_batch, int64_t width, struct arena *arena, struct err *e)
 {
+    const int64_t n = s->episodes && s->n_seqs > max_batch ? s->n_seqs : max_batch;
     int32_t *rows;
-    TRY(arena_new_raw(arena, &rows, max_batch * width, e));
-    TRY(arena_new_raw(arena, &s->tables, max_batch, e));
+    TRY(arena_new_raw(arena, &rows, n * width, e));
+    TRY(arena_new_raw(arena, &s->tables, n, e));
     TRY(arena_new_raw(arena, &s->running, max_batch, e));
     TRY(arena_new_raw(arena, &s->fresh, max_batch, e));
     TRY(arena_new_raw(arena, &s->copy_to, max_batch, e));
     TRY(arena_new_raw(arena, &s->copy_from, max_batch, e));
-    for (int64_t i = 0; i < max_batch; i++) s->tables[i] = rows + i * width;
-    s->max_batch = s->n_tables = max_batch;
-    s->next = s->n_running = s->admitted = s->n_fresh = s->n_copies = 0;
+    for (int64_t i = 0; i < n; i++) s->tables[i] = rows + i * width;
+    s->max_batch = max_batch;
+    s->n_tables = n;
+    s->next = s->n_parked = s->n_running = s->admitted = s->n_fresh = s->n_copies = 0;
     kv_blocks_reset(&s->pool);
     return TARE_OK;
 }
@@ -177,8 +179,8 @@ static void drop_prompt(struct scheduler *s, struct group *g)
 /* Releases the prompt's blocks that are not needed once a sample has ended. */
 static void trim_group(struct scheduler *s, struct group *g)
 {
-    const bool copies = g->remaining > g->running; /* samples still to be admitted */
-    if (!g->remaining || (!g->running && g->request->prompt_len % KV_BLOCK && !g->has_partial))
+    const bool copies = g->remaining > g->holders; /* samples still to be admitted */
+    if (!g->remaining || (!g->holders && g->request->prompt_len % KV_BLOCK && !g->has_partial))
         drop_prompt(s, g);
     else if (!copies)
         drop_partial(s, g);
@@ -186,12 +188,20 @@ static void trim_group(struct scheduler *s, struct group *g)
 
 /* ---- admission */
 
+static bool is_copied(const int32_t *blocks, int64_t n, int32_t block)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (blocks[i] == block) return true;
+    return false;
+}
+
+/* Returns a computed block whose first lanes are the prompt's last keys. */
 static int32_t partial_source(const struct scheduler *s, const struct group *g, int64_t at)
 {
     if (g->has_partial) return g->blocks[at];
-    for (int64_t i = 0; i < s->n_running; i++) {
-        const struct sequence *q = &s->seqs[s->running[i]];
-        if (&s->groups[q->group] == g) return q->blocks[at];
+    for (int64_t k = g->first; k < g->first + g->request->n_samples; k++) {
+        const struct sequence *q = &s->seqs[k];
+        if (q->blocks && q->n_blocks > at && !is_copied(s->copy_to, s->n_copies, q->blocks[at])) return q->blocks[at];
     }
     return -1;
 }
@@ -203,24 +213,39 @@ static int64_t keys_to_refill(const struct sequence *q)
     return q->n > 1 ? q->n - 1 : 0;
 }
 
-static bool can_admit(const struct scheduler *s, const struct group *g, const struct sequence *q, bool *take)
+/* Number of free blocks that the sequence needs to be admitted. take: whether it takes over the
+ * prompt's partial block. */
+static int64_t blocks_to_admit(const struct scheduler *s, const struct group *g, const struct sequence *q, bool *take)
 {
-    const int64_t prompt = g->request->prompt_len, prefix = kv_blocks_for(prompt);
+    const int64_t prompt = g->request->prompt_len, prefix = kv_blocks_for(prompt), all = kv_blocks_for(prompt + keys_to_refill(q));
     const bool partial = prompt % KV_BLOCK != 0, available = !g->resident || g->has_partial;
-    int64_t need = (g->resident ? 0 : prefix) + kv_blocks_for(prompt + keys_to_refill(q)) - prefix;
-    *take = partial && available && (g->running + 1 == g->remaining || (!s->n_running && s->pool.n_free < need + 1));
-    if (partial && !*take) need++;
-    if (!s->n_running) return true;
-    /* Every running sequence must be able to take one more block before any is preempted. */
-    if (s->pool.n_free < need + s->n_running + 1) return false;
-    /* A forward pass for a few prompt rows costs as much as one for many: wait until an eighth of
-     * the batch is free, or join prompts that are admitted now. */
-    return s->eager || (g->resident && !keys_to_refill(q)) || s->n_fresh || s->max_batch - s->n_running >= s->max_batch / 8;
+    *take = false;
+    if (q->blocks) return all > q->n_blocks ? all - q->n_blocks : 0;
+    const int64_t need = (g->resident ? 0 : prefix) + all - prefix;
+    *take = partial && available && (g->holders + 1 == g->remaining || (!s->n_running && s->pool.n_free < need + 1));
+    return need + (partial && !*take);
 }
 
-static void admit_sequence(struct scheduler *s, int64_t seq, bool take)
+/* Returns whether the blocks suffice. */
+static bool has_space(const struct scheduler *s, const struct sequence *q, bool *take)
 {
-    struct sequence *q = &s->seqs[seq];
+    const int64_t need = blocks_to_admit(s, &s->groups[q->group], q, take);
+    if (!s->n_running) return !s->episodes || s->pool.n_free >= need;
+    /* Every running sequence must be able to take one more block before any is preempted. */
+    return s->pool.n_free >= need + s->n_running + 1;
+}
+
+/* A forward pass for a few prompt rows costs as much as one for many: wait until an eighth of the
+ * batch is free, or join prompts that are admitted now. */
+static bool is_worth_a_pass(const struct scheduler *s, const struct sequence *q)
+{
+    return !s->n_running || s->eager || (s->groups[q->group].resident && !keys_to_refill(q)) || s->n_fresh ||
+           s->max_batch - s->n_running >= s->max_batch / 8;
+}
+
+/* Gives a sequence the blocks of its prompt. */
+static void admit_prompt(struct scheduler *s, struct sequence *q, bool take)
+{
     struct group *g = &s->groups[q->group];
     const int64_t prompt = g->request->prompt_len, full = prompt / KV_BLOCK;
     if (!g->resident) {
@@ -240,37 +265,33 @@ static void admit_sequence(struct scheduler *s, int64_t seq, bool take)
         s->copy_from[s->n_copies] = partial_source(s, g, full);
         s->copy_to[s->n_copies++] = q->blocks[q->n_blocks++] = kv_blocks_take(&s->pool);
     }
-    const int64_t total = kv_blocks_for(prompt + keys_to_refill(q));
-    while (q->n_blocks < total) q->blocks[q->n_blocks++] = kv_blocks_take(&s->pool);
-    q->cached = prompt + keys_to_refill(q);
-    q->running = true;
-    g->running++;
-    s->running[s->n_running++] = seq;
+    q->cached = prompt;
+    g->holders++;
 }
 
-void scheduler_admit(struct scheduler *s)
+static void admit_sequence(struct scheduler *s, int64_t seq, bool take)
 {
-    s->n_fresh = s->n_copies = 0;
-    s->admitted = s->n_running;
-    for (; s->next < s->n_seqs; s->next++) {
-        const struct sequence *q = &s->seqs[s->next];
-        bool take;
-        if (q->done) continue;
-        if (s->n_running == s->max_batch || !can_admit(s, &s->groups[q->group], q, &take)) return;
-        admit_sequence(s, s->next, take);
-    }
+    struct sequence *q = &s->seqs[seq];
+    const int64_t keys = s->groups[q->group].request->prompt_len + keys_to_refill(q);
+    if (!q->blocks) admit_prompt(s, q, take);
+    while (q->n_blocks < kv_blocks_for(keys)) q->blocks[q->n_blocks++] = kv_blocks_take(&s->pool);
+    q->kept = q->cached;
+    q->cached = keys;
+    q->running = true;
+    s->running[s->n_running++] = seq;
 }
 
 /* ---- the end of a sequence, and preemption */
 
 static void release_sequence(struct scheduler *s, struct sequence *q)
 {
+    q->known = q->cached - s->groups[q->group].request->prompt_len;
     for (int64_t i = 0; i < q->n_blocks; i++) kv_blocks_release(&s->pool, q->blocks[i]);
     s->tables[s->n_tables++] = q->blocks;
     q->blocks = NULL;
     q->n_blocks = q->cached = 0;
     q->running = false;
-    s->groups[q->group].running--;
+    s->groups[q->group].holders--;
 }
 
 void scheduler_finish(struct scheduler *s, int64_t seq, enum finish finish)
@@ -280,7 +301,9 @@ void scheduler_finish(struct scheduler *s, int64_t seq, enum finish finish)
     q->finish = (uint8_t)finish;
     s->remaining--;
     s->groups[q->group].remaining--;
-    if (q->running) release_sequence(s, q);
+    s->n_parked -= q->parked;
+    q->parked = false;
+    if (q->blocks) release_sequence(s, q);
     trim_group(s, &s->groups[q->group]);
 }
 
@@ -290,6 +313,90 @@ void scheduler_compact(struct scheduler *s)
     for (int64_t i = 0; i < s->n_running; i++)
         if (s->seqs[s->running[i]].running) s->running[n++] = s->running[i];
     s->n_running = n;
+    for (int64_t i = 1; i < n; i++) {
+        const int64_t seq = s->running[i];
+        int64_t k = i;
+        for (; k > 0 && s->running[k - 1] > seq; k--) s->running[k] = s->running[k - 1];
+        s->running[k] = seq;
+    }
+}
+
+void scheduler_park(struct scheduler *s, int64_t seq)
+{
+    s->seqs[seq].running = false;
+    s->seqs[seq].parked = true;
+    s->n_parked++;
+}
+
+void scheduler_resume(struct scheduler *s, int64_t seq)
+{
+    s->seqs[seq].parked = false;
+    s->n_parked--;
+    if (seq < s->next) s->next = seq;
+}
+
+/* Drops a prompt of which no sequence has blocks, other than that of group `except`. */
+static bool drop_unheld_prompt(struct scheduler *s, int64_t except)
+{
+    for (int64_t i = s->n_groups - 1; i >= 0; i--) {
+        struct group *g = &s->groups[i];
+        if (i == except || !g->resident || g->holders) continue;
+        drop_prompt(s, g);
+        return true;
+    }
+    return false;
+}
+
+/* Drops the blocks of a sequence that does not run; false if it has none, or if one of them is about
+ * to be copied. */
+static bool drop_idle_one(struct scheduler *s, int64_t seq)
+{
+    struct sequence *q = &s->seqs[seq];
+    struct group *g = &s->groups[q->group];
+    const int64_t full = g->request->prompt_len / KV_BLOCK;
+    if (!q->blocks || q->running) return false;
+    if (q->n_blocks > full && is_copied(s->copy_from, s->n_copies, q->blocks[full])) return false;
+    release_sequence(s, q);
+    s->parked_drops++;
+    if (!g->holders) drop_prompt(s, g);
+    return true;
+}
+
+/* Drops the blocks of the youngest such sequence in begin .. end - 1. */
+static bool drop_idle(struct scheduler *s, int64_t begin, int64_t end)
+{
+    for (int64_t seq = end - 1; seq >= begin; seq--)
+        if (drop_idle_one(s, seq)) return true;
+    return false;
+}
+
+/* Frees blocks for a sequence to be admitted; false if there are none to free. */
+static bool make_space(struct scheduler *s, int64_t seq)
+{
+    struct sequence *q = &s->seqs[seq];
+    struct group *g = &s->groups[q->group];
+    if (drop_unheld_prompt(s, q->group) || drop_idle(s, seq + 1, s->n_seqs)) return true;
+    if (s->n_running) return false;
+    if (q->blocks && g->has_partial) {
+        drop_partial(s, g);
+        return true;
+    }
+    return drop_idle(s, 0, seq);
+}
+
+void scheduler_admit(struct scheduler *s)
+{
+    s->n_fresh = s->n_copies = 0;
+    s->admitted = s->n_running;
+    for (; s->next < s->n_seqs; s->next++) {
+        const struct sequence *q = &s->seqs[s->next];
+        bool take;
+        if (q->done || q->running || q->parked) continue;
+        if (s->n_running == s->max_batch || !is_worth_a_pass(s, q)) return;
+        while (!has_space(s, q, &take))
+            if (!s->episodes || !make_space(s, s->next)) return;
+        admit_sequence(s, s->next, take);
+    }
 }
 
 static void preempt_youngest(struct scheduler *s)
@@ -297,20 +404,22 @@ static void preempt_youngest(struct scheduler *s)
     const int64_t seq = s->running[--s->n_running];
     struct group *g = &s->groups[s->seqs[seq].group];
     release_sequence(s, &s->seqs[seq]);
-    s->next = seq;
+    if (seq < s->next) s->next = seq;
     s->preemptions++;
-    if (!g->running) drop_prompt(s, g);
+    if (!g->holders) drop_prompt(s, g);
 }
 
 /* Frees blocks without touching running[i]; false if running[i] itself was preempted. In this
- * order: a prompt that waits for its next sample, the youngest sequence, the partial block of the
- * only sequence. */
+ * order: a prompt that waits for its next sample, in episodes unheld prompts and parked sequences, the
+ * youngest sequence, the partial block of the only sequence. */
 static bool free_blocks(struct scheduler *s, int64_t i)
 {
     while (s->next < s->n_seqs && s->seqs[s->next].done) s->next++;
     struct group *waiting = s->next < s->n_seqs ? &s->groups[s->seqs[s->next].group] : NULL;
-    if (waiting && waiting->resident && !waiting->running)
+    if (waiting && waiting->resident && !waiting->holders)
         drop_prompt(s, waiting);
+    else if (s->episodes && (drop_unheld_prompt(s, -1) || drop_idle(s, 0, s->n_seqs)))
+        return true;
     else if (s->n_running > 1)
         preempt_youngest(s);
     else

@@ -12,6 +12,15 @@
  * first P % 16 lanes are the prompt's. A prompt stays in the cache while one of its samples runs,
  * or is the next to run.
  *
+ * In episodes a sequence that waits for its next text is parked: it is neither running nor to be
+ * admitted, and keeps its blocks until they are needed. Then `next` is the lowest number that may be
+ * ready. Blocks are taken, in this order, from prompts without a holder, from parked or ready
+ * sequences, the youngest first, and from running ones. A ready sequence takes blocks only from
+ * younger ones, unless nothing runs.
+ *
+ *   waiting --admit--> running --park--> parked --resume--> ready --admit--> running
+ *      ^--- preempted ----'  '--finish--> done <--finish--'      (parked, ready: with or without blocks)
+ *
  * Threads: one owner. */
 #ifndef TARE_CORE_ROLLOUT_SCHEDULER_H
 #define TARE_CORE_ROLLOUT_SCHEDULER_H
@@ -31,8 +40,8 @@ struct drawing { /* how the tokens of a group are drawn; ignored by the schedule
 struct group { /* one request */
     const struct sample_request *request;
     const struct drawing *how;
-    int64_t first, remaining, running; /* its first sequence; unfinished sequences; running sequences */
-    int64_t limit;                     /* maximum of new tokens: as requested, and within the context */
+    int64_t first, remaining, holders; /* its first sequence; unfinished sequences; those with blocks */
+    int64_t limit;                     /* maximum of tokens after the prompt: as requested, and within the context */
     int32_t *blocks;                   /* [ceil(P / 16)], the partial block last */
     /* resident: the full blocks are held; has_partial: so is the partial block (false: the prompt
      * has none, or it was taken over). */
@@ -41,15 +50,18 @@ struct group { /* one request */
 };
 
 struct sequence {
-    int64_t group, n; /* n: number of tokens */
+    int64_t group, n; /* n: number of tokens after the prompt */
     struct rng_key key;
-    int64_t cached;  /* keys in the cache, while running */
-    int32_t *blocks; /* a row of scheduler.tables, while running */
+    int64_t cached;  /* keys in the cache, while it has blocks */
+    int64_t kept;    /* those that need not be computed when it is admitted */
+    int64_t known;   /* keys after the prompt that were computed when it lost its blocks */
+    int32_t *blocks; /* a row of scheduler.tables, while running, or parked with its keys */
     int64_t n_blocks;
     int32_t last;   /* the newest token; its key is not in the cache yet */
     int64_t newest; /* its index in the sampler's log */
-    bool running, done;
+    bool running, parked, done;
     uint8_t finish;
+    int64_t n_sampled, act_begin, turns; /* of an episode: drawn tokens; first token of this turn; finished turns */
 };
 
 struct scheduler {
@@ -60,10 +72,13 @@ struct scheduler {
     /* Admit as soon as a sequence slot is free, although a pass for one prompt is expensive: in
      * sessions, where a client waits. */
     bool eager;
+    bool episodes;    /* sequences may be parked */
+    int64_t n_parked; /* sequences that wait for a text */
+    int64_t parked_drops;
     int64_t next, remaining; /* first sequence that may have to be admitted; unfinished sequences */
     int64_t *running;        /* [max_batch] ascending */
     int64_t n_running;
-    int32_t **tables; /* [max_batch] free rows of block tables, a stack */
+    int32_t **tables; /* free rows of block tables, a stack: max_batch, in episodes one for each sequence */
     int64_t n_tables;
     int64_t preemptions;
     int64_t group_capacity, seq_capacity; /* of a session's arrays */
@@ -111,8 +126,12 @@ void scheduler_admit(struct scheduler *s);
  * preempts the youngest if there are not enough. */
 void scheduler_grow(struct scheduler *s, int64_t tokens);
 /* Ends a sequence, running or not, after its last token. It stays in `running` until
- * scheduler_compact. */
+ * scheduler_compact, which also sorts what was admitted. */
 void scheduler_finish(struct scheduler *s, int64_t seq, enum finish finish);
 void scheduler_compact(struct scheduler *s);
+/* Parks a sequence after its last token, running or not. As for scheduler_finish. */
+void scheduler_park(struct scheduler *s, int64_t seq);
+/* Makes a parked sequence ready, with the tokens that were appended. */
+void scheduler_resume(struct scheduler *s, int64_t seq);
 
 #endif

@@ -39,6 +39,8 @@ tare_status session_open(struct sampler *s, const struct session_options *o, str
     TRY(model_positions(s->model, s->model->shape.max_position, e));
     TRY(sampler_cache(s, session_blocks(s, o), e));
     const int64_t context = kv_blocks_for(s->model->shape.max_position);
+    d->episodes = false;
+    s->episodes.how = NULL;
     TRY(scheduler_open(d, o->batch, context < d->pool.n ? context : d->pool.n, &s->run, e));
     TRY(sampler_scratch_new(s, e));
     d->groups = NULL;

@@ -67,7 +67,8 @@ static inline void goldens_group(struct goldens *g)
             g->groups[g->n_groups - 1].n++;
             continue;
         }
-        g->groups[g->n_groups++] = (struct pack_group){g->rows[b], g->prompt_len[b], 1, g->completions + b, g->completion_len + b};
+        g->groups[g->n_groups++] =
+            (struct pack_group){g->rows[b], g->prompt_len[b], 1, g->completions + b, g->completion_len + b, NULL};
     }
 }
 

@@ -175,7 +175,7 @@ static void training_has_the_same_bits(void **state)
     for (int i = 0; i < SEQS; i++) completion[i] = t.ids[i] + PREFIX, len[i] = t.len[i] - PREFIX;
     len[3] = 0, len[4] = 1; /* no target; one token, which has no row */
     for (int i = 0; i < SEQS / GROUP; i++)
-        groups[i] = (struct pack_group){t.ids[i * GROUP], PREFIX, GROUP, completion + i * GROUP, len + i * GROUP};
+        groups[i] = (struct pack_group){t.ids[i * GROUP], PREFIX, GROUP, completion + i * GROUP, len + i * GROUP, NULL};
     for (int arch = 0; arch < 3; arch++) {
         struct model *m = small_model(SMALL_ARCHS[arch], arch == 1, NULL);
         run(m, &t, &alone, base);

@@ -84,7 +84,7 @@ struct rig_logprobs {
     float *logprob, *entropy;
 };
 
-/* Computes logprobs and entropies of the sampled ids in one packed pass. */
+/* Computes logprobs and entropies of the sampled ids in one packed pass, without those of context. */
 static inline struct rig_logprobs rig_compute_logprobs(struct rig *r, const struct sample_request *q, int64_t n,
                                                        const struct sample_output *o, float temperature, bool share)
 {
@@ -92,7 +92,8 @@ static inline struct rig_logprobs rig_compute_logprobs(struct rig *r, const stru
     struct err e = {0};
     struct pack_group *groups;
     const int32_t **ids;
-    int64_t *lens;
+    const uint8_t **sampled;
+    int64_t *lens, targets = 0;
     struct packed_batch p;
     struct kv_cache cache;
     float *hidden, *logits, *lse;
@@ -100,15 +101,19 @@ static inline struct rig_logprobs rig_compute_logprobs(struct rig *r, const stru
     assert_ok(arena_new(&r->arena, &groups, n, &e), &e);
     assert_ok(arena_new(&r->arena, &ids, o->n, &e), &e);
     assert_ok(arena_new(&r->arena, &lens, o->n, &e), &e);
+    assert_ok(arena_new(&r->arena, &sampled, o->n, &e), &e);
     for (int64_t i = 0, k = 0; i < n; i++) {
-        groups[i] = (struct pack_group){q[i].prompt, q[i].prompt_len, q[i].n_samples, ids + k, lens + k};
+        groups[i] =
+            (struct pack_group){q[i].prompt, q[i].prompt_len, q[i].n_samples, ids + k, lens + k, o->sampled ? sampled + k : NULL};
         for (int64_t j = 0; j < q[i].n_samples; j++, k++) {
             ids[k] = o->ids + o->token_begin[k];
+            if (o->sampled) sampled[k] = o->sampled + o->token_begin[k];
             lens[k] = o->token_begin[k + 1] - o->token_begin[k];
         }
     }
     assert_ok(pack_groups(groups, n, share, &r->arena, &p, &e), &e);
-    assert_int_equal(p.n_targets, o->n_tokens);
+    for (int64_t t = 0; t < o->n_tokens; t++) targets += !o->sampled || o->sampled[t];
+    assert_int_equal(p.n_targets, targets);
     assert_ok(kv_cache_new(r->m, r->m->shape.layers, p.n_blocks, &cache, &e), &e);
     assert_ok(model_forward(r->m, &cache, &p.forward, &r->arena, &hidden, &e), &e);
     assert_ok(arena_new(&r->arena, &logits, p.n_targets * V, &e), &e);

@@ -24,7 +24,7 @@ static void draw_many(struct rig *r, const struct sample_params *p, int64_t *cou
     const int32_t prompt[3] = {100, 17, 33};
     struct sample_request q = {.prompt = prompt, .prompt_len = 3, .n_samples = DRAWS, .prompt_uid = 3};
     assert_ok(sampler_new(r->m, 0, 0, &s, &e), &e);
-    assert_ok(sampler_run(s, &(struct sample_job){p, rng_key(21, RNG_TRAIN), &q, 1, NULL}, &r->arena, &out, &e), &e);
+    assert_ok(sampler_run(s, &(struct sample_job){p, rng_key(21, RNG_TRAIN), &q, 1, NULL, NULL}, &r->arena, &out, &e), &e);
     assert_int_equal(sampler_stats(s).decode_steps, 0);
     memset(count, 0, (size_t)V * sizeof *count);
     for (int64_t i = 0; i < out.n_tokens; i++) count[out.ids[i]]++;

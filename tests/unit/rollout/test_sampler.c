@@ -18,7 +18,8 @@ static void sample_all(struct rig *r, struct setting x, double temperature, int6
     const struct sample_params p = rig_params(temperature, max_new);
     assert_ok(sampler_new(r->m, x.batch, x.kv_tokens, &s, &e), &e);
     if (x.prefill_rows) s->prefill_rows = x.prefill_rows;
-    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), rig_requests(r->m->shape.vocab), N_REQUESTS, NULL},
+    assert_ok(sampler_run(s,
+                          &(struct sample_job){&p, rng_key(5, RNG_TRAIN), rig_requests(r->m->shape.vocab), N_REQUESTS, NULL, NULL},
                           &r->arena, out, &e),
               &e);
     *stats = sampler_stats(s);
@@ -172,7 +173,7 @@ static int check_greedy(const char *folder, int64_t batch)
     struct sample_params p = rig_params(0, 64);
     p.ignore_eos = true;
     assert_ok(sampler_new(r.m, batch, 0, &s, &e), &e);
-    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(1, RNG_EVAL), q, n, NULL}, &r.arena, &out, &e), &e);
+    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(1, RNG_EVAL), q, n, NULL, NULL}, &r.arena, &out, &e), &e);
     for (int64_t i = 0; i < n; i++) {
         const json_t *tokens = json_object_get(json_array_get(cases, (size_t)i), "tokens");
         assert_int_equal(out.token_begin[i + 1] - out.token_begin[i], (int64_t)json_array_size(tokens));
@@ -219,7 +220,7 @@ static void test_batch_is_full_from_the_start(void **state)
     for (int i = 0; i < N; i++)
         q[i] = (struct sample_request){.prompt = prompt, .prompt_len = 3, .n_samples = 1, .prompt_uid = (uint64_t)i};
     assert_ok(sampler_new(r.m, N, 0, &s, &e), &e);
-    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), q, N, NULL}, &r.arena, &out, &e), &e);
+    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), q, N, NULL, NULL}, &r.arena, &out, &e), &e);
     assert_int_equal(out.n_tokens, N * LIMIT);
     /* The first token comes from the prompt's pass. */
     assert_int_equal(sampler_stats(s).decode_steps, LIMIT - 1);
@@ -242,7 +243,7 @@ static void test_alone_and_in_company(void **state)
     struct sample_request q = rig_requests(250)[2]; /* completions 4 .. 7 */
     assert_ok(sampler_new(r.m, 0, 0, &s, &e), &e);
     q.n_samples = 2;
-    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &q, 1, NULL}, &r.arena, &one, &e), &e);
+    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &q, 1, NULL, NULL}, &r.arena, &one, &e), &e);
     assert_int_equal(one.n_tokens, all.token_begin[6] - all.token_begin[4]);
     assert_memory_equal(one.ids, all.ids + all.token_begin[4], (size_t)one.n_tokens * sizeof *one.ids);
     /* Another occurrence, prompt uid, or run seed gives another text. */
@@ -251,8 +252,8 @@ static void test_alone_and_in_company(void **state)
         struct sample_request altered = q;
         if (change == 0) altered.occurrence = 1;
         if (change == 1) altered.prompt_uid++;
-        assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(change == 2 ? 6 : 5, RNG_TRAIN), &altered, 1, NULL}, &r.arena,
-                              &other, &e),
+        assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(change == 2 ? 6 : 5, RNG_TRAIN), &altered, 1, NULL, NULL},
+                              &r.arena, &other, &e),
                   &e);
         const int64_t n = other.n_tokens < one.n_tokens ? other.n_tokens : one.n_tokens;
         assert_true(memcmp(other.ids, one.ids, (size_t)n * sizeof *one.ids) != 0);
@@ -285,8 +286,8 @@ static void test_stops(void **state)
         int64_t stopped = 0, cut = 0, eos = 0, by_list = 0;
         if (kind > 0) p.stop = extra, p.n_stop = 40;
         p.ignore_eos = kind == 2;
-        assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), rig_requests(250), N_REQUESTS, NULL}, &r.arena,
-                              &out, &e),
+        assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), rig_requests(250), N_REQUESTS, NULL, NULL},
+                              &r.arena, &out, &e),
                   &e);
         for (int64_t i = 0; i < out.n; i++) {
             const int64_t n = out.token_begin[i + 1] - out.token_begin[i];
@@ -321,33 +322,33 @@ static void test_context_end(void **state)
     struct sample_params p = rig_params(1, 1000);
     struct sample_request q = {.prompt = ids, .prompt_len = 150, .n_samples = 3, .where = "rows.jsonl:9"};
     p.ignore_eos = true;
-    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &q, 1, NULL}, &r.arena, &out, &e), &e);
+    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &q, 1, NULL, NULL}, &r.arena, &out, &e), &e);
     assert_int_equal(out.n_tokens, 30); /* 150 + 10 fill the context of 160 */
     assert_int_equal(out.finish[0], FINISH_LENGTH);
     q.prompt_len = 160;
-    assert_int_equal(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &q, 1, NULL}, &r.arena, &out, &e),
+    assert_int_equal(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &q, 1, NULL, NULL}, &r.arena, &out, &e),
                      TARE_E_RANGE);
     assert_non_null(strstr(e.message, "rows.jsonl:9"));
     assert_non_null(strstr(e.message, "160"));
     q.prompt_len = 0;
-    assert_int_equal(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &q, 1, NULL}, &r.arena, &out, &e),
+    assert_int_equal(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &q, 1, NULL, NULL}, &r.arena, &out, &e),
                      TARE_E_INVALID);
     q.prompt_len = 3, ids[2] = 250;
-    assert_int_equal(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &q, 1, NULL}, &r.arena, &out, &e),
+    assert_int_equal(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &q, 1, NULL, NULL}, &r.arena, &out, &e),
                      TARE_E_RANGE);
     assert_non_null(strstr(e.message, "249"));
     ids[2] = 0, p.top_p = 0;
-    assert_int_equal(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &q, 1, NULL}, &r.arena, &out, &e),
+    assert_int_equal(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &q, 1, NULL, NULL}, &r.arena, &out, &e),
                      TARE_E_RANGE);
     sampler_free(s);
     /* 112 keys, where 103 + 9 = 112 + 1 are needed. */
     assert_ok(sampler_new(r.m, 0, 100, &s, &e), &e);
     p = rig_params(1, 10), q.prompt_len = 104;
-    assert_int_equal(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &q, 1, NULL}, &r.arena, &out, &e),
+    assert_int_equal(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &q, 1, NULL, NULL}, &r.arena, &out, &e),
                      TARE_E_CONFIG);
     assert_non_null(strstr(e.message, "rollout.kv_tokens"));
     q.prompt_len = 103;
-    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &q, 1, NULL}, &r.arena, &out, &e), &e);
+    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &q, 1, NULL, NULL}, &r.arena, &out, &e), &e);
     sampler_free(s);
     rig_free(&r);
 }
@@ -366,10 +367,12 @@ static void test_cancelled(void **state)
     assert_ok(sampler_new(r.m, 0, 0, &s, &e), &e);
     const struct sample_params p = rig_params(1, 64);
     const struct sample_request *q = rig_requests(250);
-    assert_int_equal(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), q, N_REQUESTS, &cancelled}, &r.arena, &out, &e),
-                     TARE_E_CANCELLED);
+    assert_int_equal(
+        sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), q, N_REQUESTS, &cancelled, NULL}, &r.arena, &out, &e),
+        TARE_E_CANCELLED);
     cancelled = 0;
-    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), q, N_REQUESTS, &cancelled}, &r.arena, &out, &e), &e);
+    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), q, N_REQUESTS, &cancelled, NULL}, &r.arena, &out, &e),
+              &e);
     assert_same(&base, &out);
     sampler_free(s);
     rig_free(&r);
@@ -430,8 +433,9 @@ static void test_watched(void **state)
         t = (struct told){.requests = rig_requests(r.m->shape.vocab)};
         assert_ok(sampler_new(r.m, tight ? 5 : 0, tight ? 160 : 0, &s, &e), &e);
         sampler_watch(s, &(struct sample_watch){told_of_end, told_of_round, &t});
-        assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), t.requests, N_REQUESTS, NULL}, &r.arena, &o, &e),
-                  &e);
+        assert_ok(
+            sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), t.requests, N_REQUESTS, NULL, NULL}, &r.arena, &o, &e),
+            &e);
         for (int64_t i = 0; i < N_SAMPLES; i++) {
             assert_int_equal(t.n[i], o.token_begin[i + 1] - o.token_begin[i]);
             assert_memory_equal(t.ids[i], o.ids + o.token_begin[i], (size_t)t.n[i] * sizeof *o.ids);
@@ -440,12 +444,13 @@ static void test_watched(void **state)
         assert_true(t.early > 0); /* while others were still sampled */
         sampler_watch(s, &(struct sample_watch){NULL, refuses, NULL});
         assert_int_equal(
-            sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), t.requests, N_REQUESTS, NULL}, &r.arena, &o, &e),
+            sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), t.requests, N_REQUESTS, NULL, NULL}, &r.arena, &o, &e),
             TARE_E_IO);
         sampler_watch(s, NULL);
         const int64_t rounds = t.rounds;
-        assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), t.requests, N_REQUESTS, NULL}, &r.arena, &o, &e),
-                  &e);
+        assert_ok(
+            sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), t.requests, N_REQUESTS, NULL, NULL}, &r.arena, &o, &e),
+            &e);
         assert_int_equal(t.rounds, rounds);
         sampler_free(s);
     }
@@ -465,7 +470,7 @@ static void test_not_finite(void **state)
     assert_ok(sampler_new(r.m, 0, 0, &s, &e), &e);
     const struct sample_params p = rig_params(1, 8);
     assert_int_equal(
-        sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), rig_requests(250), 1, NULL}, &r.arena, &out, &e),
+        sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), rig_requests(250), 1, NULL, NULL}, &r.arena, &out, &e),
         TARE_E_NOT_FINITE);
     sampler_free(s);
     rig_free(&r);
@@ -485,8 +490,8 @@ static void test_takes_no_memory_after_the_second_call(void **state)
         const struct sample_params p = rig_params(1, 64);
         for (int call = 0; call < 5; call++) {
             arena_reset(&r.arena);
-            assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), rig_requests(250), N_REQUESTS, NULL}, &r.arena,
-                                  &out, &e),
+            assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), rig_requests(250), N_REQUESTS, NULL, NULL},
+                                  &r.arena, &out, &e),
                       &e);
             const int64_t now = sampler_stats(s).grown + r.arena.grown + r.m->kernel_scratch.grown;
             if (call > 1) assert_int_equal(now, grown);
@@ -512,7 +517,7 @@ static void test_rollouts_of_a_batch(void **state)
     assert_ok(sampler_new(r.m, 0, 0, &s, &e), &e);
     const struct rollout_config c = {.group_size = 4};
     const struct sample_params p = rig_params(1, 12);
-    assert_ok(rollout_run(s, &(struct rollout_job){&c, &p, rng_key(5, RNG_TRAIN), NULL}, &b, &r.arena, &e), &e);
+    assert_ok(rollout_run(s, &(struct rollout_job){&c, &p, rng_key(5, RNG_TRAIN), NULL, NULL}, &b, &r.arena, &e), &e);
     assert_int_equal(b.n_rollouts, 12);
     for (int64_t m = 0; m <= 3; m++) assert_int_equal(b.group_begin[m], 4 * m);
     assert_int_equal(b.n_tokens, b.token_begin[12]);

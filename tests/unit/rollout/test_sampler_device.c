@@ -32,9 +32,9 @@ static void run(struct rig *r, int64_t max_batch, int64_t kv_tokens, const struc
     struct sampler *s;
     struct err e = {0};
     assert_ok(sampler_new(r->m, max_batch, kv_tokens, &s, &e), &e);
-    assert_ok(
-        sampler_run(s, &(struct sample_job){p, rng_key(7, RNG_TRAIN), rig_requests(250), N_REQUESTS, NULL}, &r->arena, out, &e),
-        &e);
+    assert_ok(sampler_run(s, &(struct sample_job){p, rng_key(7, RNG_TRAIN), rig_requests(250), N_REQUESTS, NULL, NULL}, &r->arena,
+                          out, &e),
+              &e);
     sampler_free(s);
 }
 
@@ -115,15 +115,15 @@ static void check_moved(const struct kernels *k, int moved)
     p.ignore_eos = true; /* the same rows in every token: one graph */
     device_rig(&r, k, "f32", 12);
     assert_ok(sampler_new(r.m, 1, 0, &s, &e), &e);
-    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(7, RNG_TRAIN), &q, 1, NULL}, &r.arena, &again, &e), &e);
+    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(7, RNG_TRAIN), &q, 1, NULL, NULL}, &r.arena, &again, &e), &e);
     const int64_t grown = sampler_stats(s).grown;
     if (moved & POSITIONS) assert_ok(model_positions(r.m, CONTEXT, &e), &e);
     if (moved & CACHE) p.max_new_tokens = LONG;
-    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(8, RNG_TRAIN), &q, 1, NULL}, &r.arena, &again, &e), &e);
+    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(8, RNG_TRAIN), &q, 1, NULL, NULL}, &r.arena, &again, &e), &e);
     if (moved & CACHE) assert_true(sampler_stats(s).grown > grown);
     sampler_free(s);
     assert_ok(sampler_new(r.m, 1, 0, &s, &e), &e);
-    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(8, RNG_TRAIN), &q, 1, NULL}, &r.arena, &fresh, &e), &e);
+    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(8, RNG_TRAIN), &q, 1, NULL, NULL}, &r.arena, &fresh, &e), &e);
     sampler_free(s);
     same_tokens(&again, &fresh, 0);
     rig_free(&r);

@@ -86,9 +86,9 @@ static void assert_as_run(struct world *w, int64_t i)
     const struct sample_params p = params_of(i);
     const struct heard *h = &w->heard[i];
     assert_ok(sampler_new(w->r.m, 0, 0, &alone, &e), &e);
-    assert_ok(
-        sampler_run(alone, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &rig_requests(250)[i], 1, NULL}, &w->r.arena, &out, &e),
-        &e);
+    assert_ok(sampler_run(alone, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &rig_requests(250)[i], 1, NULL, NULL}, &w->r.arena,
+                          &out, &e),
+              &e);
     for (int64_t k = 0; k < out.n; k++) {
         const int64_t at = out.token_begin[k], all = out.token_begin[k + 1] - at, n = h->least && h->least < all ? h->least : all;
         assert_int_equal(h->n[k], n);
@@ -150,7 +150,7 @@ static void test_prompt_logprobs(void **state)
         assert_int_equal(w.heard[i].n_prompt, q->prompt_len - 1);
         const int32_t *rest = q->prompt + 1;
         const int64_t len = q->prompt_len - 1;
-        const struct pack_group g = {q->prompt, 1, 1, &rest, &len};
+        const struct pack_group g = {q->prompt, 1, 1, &rest, &len, NULL};
         struct packed_batch p;
         struct kv_cache cache;
         float *hidden, *logits, *lse;
