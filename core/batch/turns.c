@@ -18,11 +18,12 @@ int32_t batch_turn_of(const struct batch *b, int64_t rollout, int64_t token)
 
 static tare_status fill_mask(const struct batch *b, struct arena *a, const uint8_t **out, struct err *e)
 {
+    const int64_t n = b->n_rollouts ? b->token_begin[b->n_rollouts] : 0;
     uint8_t *mask;
     *out = b->sampled;
     if (b->sampled) return TARE_OK;
-    TRY(arena_new_raw(a, &mask, b->n_tokens + 1, e));
-    memset(mask, 1, (size_t)b->n_tokens);
+    TRY(arena_new_raw(a, &mask, n + 1, e));
+    memset(mask, 1, (size_t)n);
     *out = mask;
     return TARE_OK;
 }
