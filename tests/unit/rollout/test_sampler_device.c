@@ -2,7 +2,7 @@
  * as fibers on the host, and on a GPU if there is one. fp32: the CPU's tokens. batch_invariant: a
  * sample is bit-identical in every batch, and to the update's pass over the same tokens. */
 #include "devices.h"
-#include "rig.h"
+#include "script.h"
 
 enum { CONTEXT = 600 };
 
@@ -82,6 +82,40 @@ static void check_invariant(const struct kernels *k, const char *dtype, int64_t 
     rig_free(&r);
 }
 
+static void run_episodes(struct rig *r, int64_t max_batch, int64_t kv_tokens, int delay, struct sample_output *out)
+{
+    struct sampler *s;
+    struct err e = {0};
+    struct script script = {.delay = delay};
+    int32_t stop[SCRIPT_STOPS];
+    const struct sample_params p = script_params(&script, stop);
+    struct sample_episodes episodes = script_episodes(&script);
+    episodes.max_tokens = 14;
+    assert_ok(sampler_new(r->m, max_batch, kv_tokens, &s, &e), &e);
+    assert_ok(
+        sampler_run(s, &(struct sample_job){&p, rng_key(7, RNG_TRAIN), rig_requests(250), 3, NULL, &episodes}, &r->arena, out, &e),
+        &e);
+    sampler_free(s);
+}
+
+/* A turn may end in the middle of the tokens that the device decodes alone. The batch is small, and
+ * so is the cache. */
+static void check_episodes(const struct kernels *k)
+{
+    struct rig cpu, device;
+    struct sample_output a, b;
+    device_rig(&cpu, rig_kernels(), "f32", 12);
+    device_rig(&device, k, "f32", 12);
+    run_episodes(&cpu, 0, 0, 0, &a);
+    run_episodes(&device, 5, 48, 3, &b);
+    same_tokens(&b, &a, 1e-4);
+    assert_int_equal(a.n_turns, b.n_turns);
+    assert_memory_equal(a.sampled, b.sampled, (size_t)a.n_tokens);
+    assert_memory_equal(a.act_end, b.act_end, (size_t)a.n_turns * sizeof *a.act_end);
+    rig_free(&cpu);
+    rig_free(&device);
+}
+
 /* bf16 as in training: the kernels for few rows, in launches that begin before the previous ones
  * have ended. Results repeat, without a fault. */
 static void check_chain(const struct kernels *k)
@@ -138,6 +172,7 @@ static void on_backend(const struct kernels *k)
     if (!strcmp(k->name, "shim")) /* The sums of attention never depend on the batch; a library's products may. */
         check_invariant(k, "f32", 12, 0);
     check_chain(k);
+    check_episodes(k);
 }
 
 ON_DEVICES(on_backend)
