@@ -76,10 +76,12 @@ static struct options row_options(const struct options *defaults, tare_text row)
 
 static tare_status verify_answer(const struct self *self, const tare_completion *a, tare_verdict *v, tare_error *error)
 {
-    (void)error;
     const struct options o = row_options(&self->defaults, a->row);
     const char gold = choice_of_gold(&o, a->answer);
-    struct chosen c = choice_extract(&o, a->text);
+    char *clean = malloc((size_t)a->text.size + 1);
+    if (!clean) return tare_fail(error, TARE_E_NOMEM, "no memory to read a completion");
+    struct chosen c = choice_extract(&o, choice_clean(a->text, clean));
+    free(clean);
     const tare_text letter = {&c.letter, c.letter != 0};
     if (!gold) return verdict_set(v, TARE_VERDICT_UNPARSABLE, 0, letter, "the answer of the row names no option");
     if (!c.letter) return verdict_set(v, TARE_VERDICT_NO_ANSWER, 0, letter, c.rule);
