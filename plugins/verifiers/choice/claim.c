@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+enum { MAX_DOUBT = 60 }; /* tokens in front of a claim that may deny it */
+
 static const char NOUNS[] = "answer|ans|choice|option|selection|prediction|response|conclusion|verdict|result|solution|pick|guess|"
                             "decision|letter|key|selected|chosen|alternative|one|final|statement|match|answer's|bet|vote|fit";
 static const char FILLERS[] =
@@ -186,7 +188,7 @@ static enum strength claimed_in_front(const struct sentence *s, int k)
     if (token_mark(s, j, ".") && token_is(s, j - 1, "ans|opt|rpta|resp|odp")) return FULL_CLAIM;
     if (token_mark(s, j, ":=-\n>")) {
         int m = j;
-        while (token_mark(s, m, ":=-\n>.)")) m--;
+        while (token_mark(s, m, ":=-\n>.)") && j - m < NEAR) m--;
         const bool tight = token_mark(s, j, "-=") && !token_mark(s, j - 1, ":");
         if (has_noun(s, m + 1, tight ? 3 : 10) || token_is(s, m, "is")) return FULL_CLAIM;
         if (m == 0 && s->token[0].kind == T_OPTION && s->token[0].letter == 'A' && token_mark(s, 1, ":") && k == s->n - 1)
@@ -268,6 +270,7 @@ enum strength option_claimed(const struct sentence *s, int k)
            !token_is(s, begin, "it|that|it's|that's|this|so|therefore|i|we|then|hence|thus|choose|pick|select") &&
            !token_is(s, begin - 2, DISCOURSE))
         begin = clause_begin(s, begin - 1);
+    if (begin < k - MAX_DOUBT) begin = k - MAX_DOUBT;
     if (is_doubted(s, begin, k) || is_imagined(s, k) || is_denied_behind(s, k) || is_hedged_behind(s, k)) return NO_CLAIM;
     return claim;
 }

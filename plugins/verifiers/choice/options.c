@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Limits on the text read at each option, so the time is linear in the length of the text. */
-enum { MAX_WORDS = 8, MAX_TEXT = 700 };
+enum { MAX_WORDS = 8, MAX_DRESS = 80, MAX_TEXT = 700 };
 
 static bool is_word(char c)
 {
@@ -233,8 +233,12 @@ static bool may_follow(tare_text option, tare_text rest)
 char option_text(const struct options *o, tare_text t, bool loose)
 {
     char want[MAX_TEXT], have[MAX_TEXT], found = 0;
-    const int64_t n = normalize(text_trim(t), want);
     int64_t longest = 0;
+    for (int i = 0; i < o->n_choices; i++) longest = o->choices[i].size > longest ? o->choices[i].size : longest;
+    if (!longest || (!loose && t.size > 2 * longest + MAX_DRESS)) return 0;
+    if (t.size > 2 * longest + MAX_DRESS) t.size = 2 * longest + MAX_DRESS;
+    const int64_t n = normalize(text_trim(t), want);
+    longest = 0;
     for (int i = 0; n > 0 && i < o->n_choices && i < o->n; i++) {
         const int64_t m = normalize(text_of_option(o, i), have);
         if (m <= 0 || m > n || m < longest || memcmp(have, want, (size_t)m) != 0) continue;

@@ -27,7 +27,7 @@ static bool announces(const struct sentence *s, int i)
     if (token_mark(s, i, "#")) return true;
     if (token_mark(s, i, ":=-\n")) {
         int m = i;
-        while (token_mark(s, m, ":=-\n.)")) m--;
+        while (token_mark(s, m, ":=-\n.)") && i - m < NEAR) m--;
         return has_noun(s, m + 1, token_mark(s, i, ":\n") ? 10 : 3);
     }
     if (token_is(s, i, LINKS)) return behind_link(s, i, s->n) == FULL_CLAIM;
@@ -44,8 +44,10 @@ static bool announces(const struct sentence *s, int i)
 /* Reads an option by its text. exact: nothing may follow it. */
 static char text_claimed(const struct options *o, const struct sentence *s, tare_text t, bool exact)
 {
-    for (int i = s->n - 1; i >= 0; i--) {
+    enum { MOST = 4 }; /* announcements of a sentence that are tried */
+    for (int i = s->n - 1, tried = 0; i >= 0 && tried < MOST; i--) {
         if (!announces(s, i)) continue;
+        tried++;
         const tare_text line = rest_behind(s, t, i, true), rest = rest_behind(s, t, i, false);
         char letter = option_text(o, line, false);
         if (!letter) letter = option_text(o, rest, false);
