@@ -155,3 +155,63 @@ int64_t fence_copy(const struct fence *f, char *to)
     }
     return n;
 }
+
+/* Returns whether the line before the block says that it shows an input or an output. */
+static bool is_shown(tare_text t, const struct fence *f)
+{
+    static const char *const words[] = {"output", "outputs", "input",    "prints",  "printed", "print",
+                                        "result", "returns", "displays", "example", "console", NULL};
+    int64_t end = f->whole.data - t.data, i;
+    while (end > 0 && text_is_space(t.data[end - 1])) end--;
+    for (i = end; i > 0 && t.data[i - 1] != '\n' && end - i < 200;) i--;
+    while (i < end) {
+        int64_t k = i;
+        while (k < end && text_is_letter(t.data[k])) k++;
+        if (k > i && one_of(text_slice(t, i, k), words)) return true;
+        i = k + 1;
+    }
+    return false;
+}
+
+bool fence_choose(tare_text t, enum fence_kind kind, struct fence *f, bool *others)
+{
+    enum { SHOWN = 1, PLAIN, LABELLED } best = 0;
+    struct fence one;
+    *others = false;
+    for (int64_t at = 0; fence_next(t, &at, &one);) {
+        const enum fence_kind is = fence_kind_of(one.label);
+        if (is != kind && is != FENCE_PLAIN) {
+            *others = true;
+            continue;
+        }
+        const tare_text body = text_trim(one.body);
+        const bool structure = kind == FENCE_JSON && body.size && strchr("{[", body.data[0]);
+        const int rank = is == kind ? LABELLED : is_shown(t, &one) ? SHOWN : structure ? LABELLED : PLAIN;
+        if (rank < (int)best) continue;
+        best = rank;
+        *f = one;
+    }
+    return best > 0;
+}
+
+/* Returns t without blank lines in front and blanks behind: the indentation of the first line stays. */
+static tare_text trim_lines(tare_text t)
+{
+    int64_t begin = 0;
+    for (int64_t i = 0; i < t.size && text_is_space(t.data[i]); i++)
+        if (t.data[i] == '\n') begin = i + 1;
+    t = text_slice(t, begin, t.size);
+    while (t.size && text_is_space(t.data[t.size - 1])) t.size--;
+    return t;
+}
+
+tare_text fence_value(tare_text t, enum fence_kind kind, char *to)
+{
+    struct fence f;
+    bool others;
+    if (fence_choose(t, kind, &f, &others)) return trim_lines((tare_text){to, fence_copy(&f, to)});
+    const tare_text tagged = text_tagged_answer(t), whole = tagged.size >= 0 ? tagged : t;
+    if (others && tagged.size < 0) return (tare_text){to, 0};
+    if (whole.size) memcpy(to, whole.data, (size_t)whole.size);
+    return text_trim((tare_text){to, whole.size});
+}

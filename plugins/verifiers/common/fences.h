@@ -27,8 +27,18 @@ enum fence_kind {
 };
 enum fence_kind fence_kind_of(tare_text label);
 
+/* Finds the block that holds a value of the kind: the last one that is labelled so (for JSON, or that
+ * begins with a bracket); else the last plain one, but not one that a line such as "Output:" introduces if there is another. False: none;
+ * *others: there are blocks, of other kinds. */
+bool fence_choose(tare_text t, enum fence_kind kind, struct fence *f, bool *others);
+
 /* Writes the body without the prefix of its lines to `to`, which has capacity for the body, and
  * returns its size. */
 int64_t fence_copy(const struct fence *f, char *to);
+
+/* Writes the value of the kind that a completion gives to `to`, which has capacity for t: its block
+ * (fence_choose), else the text between <answer> tags, else the whole text, if it has no blocks of
+ * other kinds. Returns it without blanks around; size 0: none. */
+tare_text fence_value(tare_text t, enum fence_kind kind, char *to);
 
 #endif
