@@ -85,7 +85,11 @@ enum strength behind_link(const struct sentence *s, int j, int k)
     if (token_is(s, i, "it|that|this") && is_subject_pronoun(s, clause_begin(s, i), i)) {
         return !ends_clause(s, k) ? NO_CLAIM : should ? FULL_CLAIM : WEAK_CLAIM;
     }
-    return has_noun(s, j, CLAUSE) ? FULL_CLAIM : NO_CLAIM;
+    if (has_noun(s, j, CLAUSE)) return FULL_CLAIM;
+    if (!token_mark(s, i, ",")) return NO_CLAIM;
+    for (int m = i - 1; m > 0 && m > i - NEAR; m--) /* "the answer, I think, is B" */
+        if (token_mark(s, m, ",")) return has_noun(s, m, 4) ? FULL_CLAIM : NO_CLAIM;
+    return NO_CLAIM;
 }
 
 /* Returns whether the token at j is a verb that chooses, with its subject. */
@@ -113,7 +117,7 @@ bool is_pick(const struct sentence *s, int j)
 /* "Answer B", "So, option B", "→ B". */
 static enum strength concludes(const struct sentence *s, int j, int k, bool noun)
 {
-    if (!ends_clause(s, k)) return NO_CLAIM;
+    if (!ends_clause(s, k) || (noun && token_mark(s, k + 1, ":"))) return NO_CLAIM; /* a label: "Option A: w" */
     if (token_mark(s, j, ",") &&
         token_is(
             s, j - 1,
@@ -137,10 +141,12 @@ static enum strength concludes(const struct sentence *s, int j, int k, bool noun
     }
     if (i >= 0) return NO_CLAIM;
     for (int m = j + 1; m < k; m++) /* "Hence (B)" */
-        if (token_is(s, m, "therefore|thus|hence")) return WEAK_CLAIM;
+        if (token_is(s, m, "therefore|thus|hence|clearly|definitely|certainly|obviously|probably|likely|ultimately"))
+            return WEAK_CLAIM;
     int r = k + 1; /* "B, because A is too cold" */
     while (token_mark(s, r, "),-.")) r++;
-    if (token_is(s, r, "because|since|as|for") && !(token_is(s, r, "as") && token_is(s, r + 1, "well"))) return WEAK_CLAIM;
+    if (token_is(s, r, "because|since|as|for|not|rather|instead") || (token_mark(s, r - 1, "-") && token_is(s, r, "it|this|that")))
+        return token_is(s, r, "as") && token_is(s, r + 1, "well") ? NO_CLAIM : WEAK_CLAIM;
     return noun || j >= 0 ? WEAK_CLAIM : NO_CLAIM;
 }
 
@@ -179,6 +185,17 @@ static enum strength abroad(const struct sentence *s, int k)
     return NO_CLAIM;
 }
 
+/* "corresponds to option C", "i.e. choice C", "That leaves option C": the value, then its option. */
+static bool is_matched(const struct sentence *s, int j)
+{
+    if (token_is(s, j, "matches|match|matching|leaves|leaving|namely|making|ie|equals|chooses|choosing|selects|means")) return true;
+    if (token_mark(s, j, ".,") && token_is(s, j - 1, "e") && token_is(s, j - 3, "i")) return true;
+    if (token_mark(s, j, ",.") && token_mark(s, j - 1, ".") && token_is(s, j - 2, "e")) return true;
+    return token_is(s, j, "to|with") && token_is(s, j - 1,
+                                                 "corresponds|correspond|corresponding|agrees|agree|points|pointing|leads|leading|"
+                                                 "consistent|equal|matches|belongs");
+}
+
 static enum strength claimed_in_front(const struct sentence *s, int k)
 {
     bool noun = false;
@@ -190,7 +207,7 @@ static enum strength claimed_in_front(const struct sentence *s, int k)
         int m = j;
         while (token_mark(s, m, ":=-\n>.)") && j - m < NEAR) m--;
         const bool tight = token_mark(s, j, "-=") && !token_mark(s, j - 1, ":");
-        if (has_noun(s, m + 1, tight ? 3 : 10) || token_is(s, m, "is")) return FULL_CLAIM;
+        if (has_noun(s, m + 1, tight ? 3 : 10) || token_is(s, m, "is|correct|sol|right")) return FULL_CLAIM;
         if (m == 0 && s->token[0].kind == T_OPTION && s->token[0].letter == 'A' && token_mark(s, 1, ":") && k == s->n - 1)
             return FULL_CLAIM; /* "A: B", behind "Q:" */
         if (token_is(s, m, "therefore|so|thus|hence|conclusion|summary|final|finally|therefore")) return WEAK_CLAIM;
@@ -201,6 +218,9 @@ static enum strength claimed_in_front(const struct sentence *s, int k)
         return link ? link : concludes(s, j, k, noun);
     }
     if (is_pick(s, j)) return FULL_CLAIM;
+    if (token_is(s, j, "think|believe|guess|reckon|suspect") && token_is(s, j - 1, "i|we|i'd|would") && ends_clause(s, k))
+        return FULL_CLAIM;
+    if (noun && is_matched(s, j) && ends_clause(s, k)) return WEAK_CLAIM;
     if (noun && token_is(s, j + 1, "answer|response|my|final|the") && has_noun(s, k, 4) && ends_clause(s, k) &&
         (j < 0 || token_mark(s, j, ",\n") || token_is(s, j, "so|of|as")))
         for (int i = j + 1; i < k; i++)
@@ -239,12 +259,16 @@ static bool called_right(const struct sentence *s, int k)
     if (token_is(s, r, "fits|matches|works")) return !token_is(s, r + 1, "only|if|poorly");
     if (token_is(s, r, "best|correctly|accurately"))
         return token_is(s, r + 1, "fits|matches|describes|explains|answers|represents|completes|captures|reflects");
+    if (token_is(s, r, "describes|explains|answers|satisfies|represents|captures"))
+        for (int m = r + 1; m < r + 5; m++)
+            if (token_is(s, m, "best|correctly|accurately")) return true;
     if (token_is(s, r, "makes")) return token_is(s, r + 1, "the|most|sense");
     if (!token_is(s, r, "is|was|seems|appears|looks|must|should|would|has|remains|can")) return false;
     const bool there = token_is(s, j, "is|there") && token_is(s, j - 1, "there");
     if (there) return false;
     for (int m = r + 1; m < s->n && m < r + 8; m++) {
-        if (token_mark(s, m, ",;:.") || token_is(s, m, "because|since|which|if|than|to|when|but")) return false;
+        if (token_mark(s, m, ",;:.") || token_is(s, m, "because|since|which|if|than|when|but")) return false;
+        if (token_is(s, m, "to") && !token_is(s, m + 1, "be")) return false;
         if (token_is(s, m, "not|never|wrong|incorrect|a|an|less|least|hardly|n't")) return false;
         if (token_is(s, m, GOOD)) return !token_is(s, m, "most|likely|only") || m + 1 < s->n;
     }
@@ -266,9 +290,11 @@ enum strength option_claimed(const struct sentence *s, int k)
     if (!claim) return NO_CLAIM;
     int begin = clause_begin(s, k);
     /* the noun may be behind a comma: "The answer, as shown, is B" */
-    while (begin > 0 && token_mark(s, begin - 1, ",>#") && begin >= k - 3 && k > begin && !has_noun(s, k, k - begin) &&
-           !token_is(s, begin, "it|that|it's|that's|this|so|therefore|i|we|then|hence|thus|choose|pick|select") &&
-           !token_is(s, begin - 2, DISCOURSE))
+    while (
+        begin > 0 && token_mark(s, begin - 1, ",>#") && begin >= k - 3 && k > begin && !has_noun(s, k, k - begin) &&
+        !token_is(s, begin,
+                  "it|that|it's|that's|this|so|therefore|i|we|then|hence|thus|choose|pick|select|i'd|i'll|we'd|we'll|let's|i'm") &&
+        !token_is(s, begin - 2, DISCOURSE))
         begin = clause_begin(s, begin - 1);
     if (begin < k - MAX_DOUBT) begin = k - MAX_DOUBT;
     if (is_doubted(s, begin, k) || is_imagined(s, k) || is_denied_behind(s, k) || is_hedged_behind(s, k)) return NO_CLAIM;

@@ -43,7 +43,7 @@ bool is_doubted(const struct sentence *s, int begin, int end)
         "whether|unless|says|said|say's|claims|claimed|claim|argues|argued|argue|thought|thinks|believed|believes|assumed|assumes|"
         "previous|previously|initial|initially|earlier|originally|former|if|suppose|supposing|assume|assuming|"
         "imagine|doubt|unlikely|hardly|wish|isnt|ruled|except|"
-        "unsure|uncertain|pretend|misread|guessed|naive|naively|nobody|hypothetically";
+        "anything|old|unsure|uncertain|pretend|misread|guessed|naive|naively|nobody|hypothetically";
     static const char others[] =
         "people|students|student|someone|somebody|others|he|she|they|one|some|many|most|everyone|user|you|friend|author|teacher";
     static const char reports[] =
@@ -69,8 +69,10 @@ bool is_doubted(const struct sentence *s, int begin, int end)
 bool is_imagined(const struct sentence *s, int k)
 {
     int i = 0;
+    for (int m = 0; m + 2 < k; m++) /* "if I had to choose" */
+        if (token_is(s, m, "if") && token_is(s, m + 1, "i|we") && token_is(s, m + 2, "had|have|must|were")) return false;
     while (i < k && (s->token[i].kind == T_MARK || token_is(s, i, "so|and|now|then|let|us|let's|even|only|as"))) i++;
-    if (!token_is(s, i, "if|suppose|supposing|assume|assuming|unless|imagine|had|pretend|consider")) return false;
+    if (!token_is(s, i, "if|suppose|supposing|assume|assuming|unless|imagine|had|pretend|consider|say")) return false;
     for (i++; i < k; i++)
         if (token_is(s, i, "so|therefore|thus|hence|means|conclude") || token_mark(s, i, ">")) return false;
     return true;
@@ -84,6 +86,7 @@ bool is_denied_behind(const struct sentence *s, int k)
     while (token_mark(s, i, ")],-.(")) i++;
     if (token_is(s, i, "which|that|this|it|and")) i++;
     if (token_is(s, i, "at") && token_is(s, i + 1, "first")) return true;
+    if (token_is(s, i, "said|says|claimed|replied|wrote|thought|argued|cried")) return true; /* ", said Tom" */
     if (token_is(s, i, "i|we|i'd|some|people") &&
         (token_is(s, i + 1, "thought|initially|first|assumed|guessed") || token_is(s, i + 1, "had")))
         return true;

@@ -55,12 +55,23 @@ static char only_option_line(const struct options *o, tare_text t)
         const int64_t end = i + 18 < t.size ? i + 18 : t.size;
         int64_t k = i;
         while (k < end && strchr("$*_\"'`([ -", t.data[k])) k++;
-        const bool opens = k + 1 < end && option_has(o, t.data[k]) && strchr(".):]*", t.data[k + 1]);
+        if (text_starts(t, k, "option ", true) || text_starts(t, k, "choice ", true)) k += 7;
+        const bool opens = k + 1 < end + 7 && k + 1 < t.size && option_has(o, t.data[k]) && strchr(".):]*", t.data[k + 1]);
         if (!opens && !i) return 0;
         if (opens && i && t.data[k] != first) return 0;
         if (!i) first = t.data[k];
     }
     return first;
+}
+
+/* Returns whether the line labels options other than `first`: "A. w B. x". */
+static bool labels_another(const struct options *o, tare_text t, char first)
+{
+    for (int64_t i = 0; i + 3 < t.size; i++)
+        if (t.data[i] == ' ' && option_has(o, t.data[i + 1]) && t.data[i + 1] != first && strchr(".):", t.data[i + 2]) &&
+            t.data[i + 3] == ' ')
+            return true;
+    return false;
 }
 
 /* Text read so far, from its end to its beginning. */
@@ -97,7 +108,7 @@ static const char *read_back(const struct options *o, tare_text t, int64_t from,
         const struct claim c = claim_read(o, t, begin, end);
         const bool claims = c.kind == SAYS_ANSWER || c.kind == SAYS_SEVERAL || c.kind == SAYS_ALSO ||
                             (c.kind == SAYS_WEAKLY && (!boxed || c.retracts));
-        if (r->taken_back && (claims || c.kind == SAYS_ALONE))
+        if (r->taken_back && (claims || c.kind == SAYS_ALONE || c.kind == SAYS_LABEL))
             return r->found = true, "an answer that the next sentence takes back";
         if (claims && c.kind != SAYS_SEVERAL && (r->denied >> (c.letter - 'A') & 1))
             return r->found = true, "an answer that is denied later";
@@ -178,7 +189,7 @@ struct chosen choice_extract(const struct options *o, tare_text t)
     const char *rule = read_back(o, t, 0, false, &r);
     if (r.found) return choose(r.letter, rule);
     const int64_t first = line_end(t, 0);
-    if (first >= t.size && option_line(o, t, true, &letter) && !(r.denied >> (letter - 'A') & 1))
+    if (first >= t.size && option_line(o, t, true, &letter) && !labels_another(o, t, letter) && !(r.denied >> (letter - 'A') & 1))
         return choose(letter, "the whole text");
     int64_t last = t.size;
     while (last > 0 && t.data[last - 1] != '\n') last--;
@@ -189,7 +200,8 @@ struct chosen choice_extract(const struct options *o, tare_text t)
         if (!option_line(o, text_slice(t, before, last), false, &letter)) return choose(r.alone, "the last line");
     }
     if (r.alone) return choose(0, "lines of several options");
-    if ((letter = only_option_line(o, t))) return choose(letter, "the first line, and no other option after it");
+    if ((letter = only_option_line(o, t)) && !labels_another(o, text_slice(t, 0, first), letter))
+        return choose(letter, "the first line, and no other option after it");
     if ((letter = option_text(o, t, true))) return choose(letter, "the text of an option");
     if (last > 0 && (letter = option_text(o, text_slice(t, last, t.size), false))) return choose(letter, "the text of an option");
     return choose(0, "no option is named");

@@ -216,6 +216,7 @@ static bool starts_any(tare_text t, const char *const *words)
  * of a number. */
 static bool may_follow(tare_text option, tare_text rest)
 {
+    if (text_is_letter(rest.data[0]) || (unsigned char)rest.data[0] >= 0x80 || text_is_digit(rest.data[0])) return false;
     static const char *const reasons[] = {"because", "since",   "as",    "which", "for",   "due",   "rather",
                                           "not",     "instead", "given", "so",    "based", "where", NULL};
     if (text_starts(rest, 0, ". ", false) || text_starts(rest, 0, " (", false) || text_starts(rest, 0, ";", false)) return true;

@@ -28,6 +28,7 @@ static bool announces(const struct sentence *s, int i)
     if (token_mark(s, i, ":=-\n")) {
         int m = i;
         while (token_mark(s, m, ":=-\n.)") && i - m < NEAR) m--;
+        if (m >= 0 && s->token[m].kind == T_OPTION) return false; /* a label: "Option A: w" */
         return has_noun(s, m + 1, token_mark(s, i, ":\n") ? 10 : 3);
     }
     if (token_is(s, i, LINKS)) return behind_link(s, i, s->n) == FULL_CLAIM;
@@ -109,7 +110,9 @@ static void read_bare(const struct options *o, const struct sentence *s, tare_te
         if (s->token[i].kind == T_OPTION) {
             if (first < 0) first = i;
             last = i;
-        } else if (s->token[i].kind != T_MARK && !token_is(s, i, "and|or|option|choice|answer|the|both|maybe")) {
+        } else if (i == 0 && s->token[i].kind == T_NUMBER && token_mark(s, 1, ".)")) {
+            continue; /* 1. B */
+        } else if (s->token[i].kind != T_MARK && !token_is(s, i, "and|or|option|choice|answer|the|both")) {
             return;
         }
     }
@@ -124,8 +127,9 @@ static void read_bare(const struct options *o, const struct sentence *s, tare_te
     const bool whole = (!begin || t.data[begin - 1] == '\n') &&
                        (after >= t.size || t.data[after] == '\n' || t.data[after - 1] == '\n' || t.data[end - 1] == '\n');
     c->letter = s->token[first].letter;
+    const bool ends = after >= t.size && begin && t.data[begin - 1] != '\n'; /* "Let me think. B." */
     c->kind = !option_has(o, c->letter)            ? SAYS_NOTHING
-              : whole                              ? SAYS_ALONE
+              : whole || ends                      ? SAYS_ALONE
               : begin && t.data[begin - 1] != '\n' ? SAYS_NOTHING
                                                    : SAYS_LABEL;
 }
@@ -176,6 +180,8 @@ struct claim claim_read(const struct options *o, tare_text t, int64_t begin, int
     if (from < begin) sentence_cut(o, text_slice(t, from, end), &s);
     for (int i = 0; i < s.n; i++)
         if (token_mark(&s, i, "?")) return c;
+    for (int i = 0; c.mentions && i < s.n; i++) /* "but it could also be C" */
+        if (token_is(&s, i, "could|might|may") && token_is(&s, i + 1, "also")) c.retracts = true;
     if ((c.letter = text_claimed(o, &s, t, true))) return c.kind = SAYS_ANSWER, c;
     for (int k = s.n - 1; k >= 0; k--) {
         if (s.token[k].kind != T_OPTION) continue;

@@ -7,6 +7,8 @@
 
 /* ---------------------------------------------------------------- cleaning */
 
+enum { MAX_TAGGED = 60 }; /* of an answer between tags that is read as one line */
+
 static void blank_out(char *to, int64_t begin, int64_t end)
 {
     for (int64_t i = begin; i < end; i++)
@@ -55,6 +57,12 @@ tare_text choice_clean(tare_text completion, char *to)
             blank_out(to, body + f.body.size, begin + f.whole.size);
         }
     }
+    for (int64_t at = 0, k; (k = text_find(text_slice(out, at, out.size), "<answer>")) >= 0;) { /* one line */
+        at += k + 8;
+        const int64_t end = text_find(text_slice(out, at, at + MAX_TAGGED < out.size ? at + MAX_TAGGED : out.size), "</answer>");
+        for (int64_t i = at; i < at + end; i++)
+            if (to[i] == '\n') to[i] = ' ';
+    }
     for (int64_t i = 0; i < out.size; i++) {
         if (!strchr("~<\\", to[i]) || !to[i]) continue;
         const int64_t end = struck_end(out, i);
@@ -94,7 +102,7 @@ static bool is_abbreviation(tare_text t, int64_t end)
 {
     int64_t i = end;
     while (i > 0 && text_is_letter(t.data[i - 1]) && end - i < 8) i--;
-    return i < end && starts_word(text_slice(t, 0, end), i, "ans|opt|ref|rpta|resp|odp|vs|e|g|no|nr|dr|mr|mrs|ms|fig|eq|cf|approx");
+    return i < end && starts_word(text_slice(t, 0, end), i, "ans|opt|ref|rpta|resp|odp|vs|e|g|dr|mr|mrs|ms|fig|eq|cf|approx");
 }
 
 /* Returns whether a sentence begins at i > 0. */
@@ -109,6 +117,9 @@ static bool begins_sentence(tare_text t, int64_t i)
     }
     if (before != ' ') return false;
     if (t.data[i] == ' ' || t.data[i] == '\n') return false;
+    if (starts_word(t, i, "but") && i > 4 &&
+        (text_starts(t, i - 6, "thing ", true) || text_starts(t, i - 4, "all ", true) || text_starts(t, i - 5, "none ", true)))
+        return false; /* anything but */
     if (starts_word(t, i, "but|however|though|although|whereas|yet")) return true;
     int64_t k = i - 1;
     while (k > 0 && t.data[k - 1] == ' ') k--;
@@ -196,7 +207,7 @@ static int64_t read_tag(struct sentence *s, tare_text t, int64_t i)
 {
     int64_t end = i + 1;
     while (end < t.size && end < i + 24 && t.data[end] != '>' && t.data[end] != '<' && t.data[end] != '\n') end++;
-    if (end >= t.size || t.data[end] != '>') return i;
+    if (end >= t.size || t.data[end] != '>' || end == i + 2) return i;
     if (text_starts(t, i, "<answer", true) || text_starts(t, i, "<final_answer", true)) {
         add_token(s, T_WORD, text_of("answer"), 0);
         add_token(s, T_MARK, text_slice(t, i, end), ':');
@@ -243,9 +254,10 @@ static int64_t read_word(const struct options *o, struct sentence *s, tare_text 
     const bool bracket = before == '(' || before == '[';
     const bool initials = (after == '.' && text_is_letter(next)) || (before == '.' && i > 1 && text_is_letter(t.data[i - 2]));
     const bool small = w.size == 1 && w.data[0] >= 'a' && w.data[0] <= 'z' && o->lowercase &&
+                       option_has(o, (char)(w.data[0] - 'a' + 'A')) &&
                        ((bracket && (after == ')' || after == ']')) || (before == ' ' && after == ')'));
     const bool capital = w.size == 1 && w.data[0] >= 'A' && w.data[0] <= 'Z';
-    if (!(small || capital) || initials || (after == '+' && next == '+') ||
+    if (!(small || capital) || initials || (after == '+' && next == '+') || after == '^' ||
         (capital && !bracket && !dressed && is_english_word(t, i))) {
         add_token(s, digit ? T_NUMBER : T_WORD, w, 0);
         return end;
