@@ -1,7 +1,6 @@
-/* Ways to name one option, in English and other languages, and texts that name none or several: each
- * rule of the verifier choice has cases on both sides. The options are w, x, y and z. */
-#include "check.h"
-#include "harness.h"
+/* Ways to name one option, in English and other languages, and by its text. The other side of each rule
+ * is in test_choice_refused.c. */
+#include "choice_list.h"
 
 /* B */
 static const char *const ONE[] = {
@@ -343,234 +342,7 @@ static const char *const ONE[] = {
     "{\"choice\": \"B\"}",
     "{'answer': 'B'}",
     "answer: \"B\",",
-    NULL,
-};
-
-/* not A: several options, denials, reports, questions, withdrawals */
-static const char *const NOT_A[] = {
-    "The answer is A, B and C",
-    "Answer: A C",
-    "(A) and (C)",
-    "Final answer: A B C D",
-    "Answer: A) w and C) y",
-    "The answer is A, or maybe C.",
-    "The answer is A; C",
-    "The answer is A as well as C.",
-    "(A), (C)",
-    "The answer is A. The answer is also C.",
-    "The answer is A (w), B (x) and C (y)",
-    "<answer>A B C D</answer>",
-    "The answer is A, B, and C.",
-    "The answer is A and C.",
-    "Answer: A, B, C",
-    "\\boxed{A, C}",
-    "\\boxed{A,B,C}",
-    "A and B",
-    "The answer is (A) and (B).",
-    "The answer could be A, B, or C.",
-    "<answer>A, C</answer>",
-    "Answer: A. w and C. y",
-    "Both A and C are correct.",
-    "Many people say the answer is A. That is wrong.",
-    "The answer isn't \\boxed{A}.",
-    "\\boxed{A} is wrong.",
-    "The wrong answer is A.",
-    "It is not true that the answer is A.",
-    "The answer is A?",
-    "A student claims the answer is A.",
-    "The answer is not A.",
-    "Is it A?",
-    "If the answer is A, we get a contradiction.",
-    "Suppose the answer is A.",
-    "The answer is A. Wait, that's wrong.",
-    "A common mistake is to answer \\boxed{A}.",
-    "~~The answer is A~~",
-    "The answer is A/C",
-    "A or C",
-    "Plan A failed",
-    "Option A is wrong.",
-    "A is incorrect.",
-    "The answer might be A.",
-    "\xE7\xAD\x94\xE6\xA1\x88\xE4\xB8\x8D\xE6\x98\xAF"
-    "A\xE3\x80\x82",
-    "La r\xC3\xA9ponse n'est pas A.",
-    "Die Antwort ist nicht A.",
-    "A cat sat.",
-    "I do not know.",
-    "A\nB\nC\nD",
-    "Neither A nor B.",
-    "The answer is either A or B",
-    "\xE7\xAD\x94\xE6\xA1\x88\xE6\x98\xAF"
-    "A\xE5\x92\x8C"
-    "C",
-    "\xE7\xAD\x94\xE6\xA1\x88\xEF\xBC\x9A"
-    "A\xE3\x80\x81"
-    "C",
-    "Answer: A|B|C|D",
-    "The answer is A or B",
-    "The answer is A/B",
-    "The answer is A & B",
-    "The answer is A + C",
-    "The answer is A plus C",
-    "Answers: A, C",
-    "Answers: A and C",
-    "The answers are A and C.",
-    "The correct options are A and C",
-    "I choose A and C",
-    "I'd go with A or C",
-    "So A and C.",
-    "Therefore, A and B.",
-    "Both A and B",
-    "A & C",
-    "A, C",
-    "A; C",
-    "A and C are correct",
-    "(A) (C)",
-    "A) w\nC) y",
-    "- A\n- C",
-    "A\nC",
-    "\\boxed{A}\\text{ and }\\boxed{C}",
-    "\\boxed{A \\text{ and } C}",
-    "\\boxed{AC}",
-    "\\boxed{A/B}",
-    "<answer>A and C</answer>",
-    "<answer>A\nC</answer>",
-    "Answer: A and/or C",
-    "Answer: AC",
-    "Answer: A-C",
-    "Answer: A to C",
-    "Answer: all of A, B, C",
-    "The answer is either A, or B.",
-    "The answer is A, but it could also be B.",
-    "The answer is A as well as B",
-    "It's A, or maybe B.",
-    "Maybe A.",
-    "Perhaps A.",
-    "It could be A.",
-    "It may be A",
-    "A might be right.",
-    "A could be correct.",
-    "A is not correct.",
-    "A isn't right.",
-    "A cannot be the answer.",
-    "A can't be correct.",
-    "The answer is definitely not A.",
-    "The answer is anything but A.",
-    "It's not A.",
-    "Not A.",
-    "I doubt the answer is A.",
-    "I don't think the answer is A.",
-    "I don't think A is correct.",
-    "I would not choose A.",
-    "I wouldn't pick A.",
-    "Never choose A.",
-    "Don't choose A.",
-    "Is A correct?",
-    "A?",
-    "Would the answer be A?",
-    "Suppose A is correct.",
-    "If A is correct, then C is too.",
-    "Assume the answer is A.",
-    "Let's say the answer is A.",
-    "Option A: w\nOption B: x",
-    "Option A: w\nOption B: x\nOption C: y",
-    "A: w\nB: x\nC: y\nD: z",
-    "A. w B. x C. y D. z",
-    "Option A says w. Option B says x.",
-    "Let's look at option A.",
-    "First, consider A.",
-    "We can eliminate A.",
-    "A is eliminated.",
-    "So A is out.",
-    "So A is wrong.",
-    "A fails.",
-    "A is close.",
-    "A is a good candidate, but wrong.",
-    "A is tempting.",
-    "A looks good but is wrong.",
-    "A was my first thought.",
-    "I initially thought A.",
-    "At first I chose A.",
-    "My first answer was A, which was wrong.",
-    "The answer was A, but now it is C.",
-    "Someone said A.",
-    "He chose A.",
-    "The user chose A.",
-    "The student picked A.",
-    "Many would pick A.",
-    "Most people choose A.",
-    "The teacher says the answer is A.",
-    "\"The answer is A,\" said Tom.",
-    "They claim that A is right.",
-    "It is wrong to say the answer is A.",
-    "It would be a mistake to choose A.",
-    "The trap answer is A.",
-    "The incorrect answer is A.",
-    "An incorrect choice is A.",
-    "The wrong choice is A",
-    "The answer is A. That's incorrect.",
-    "The answer is A. No, that is not right.",
-    "The answer is A. Oops.",
-    "The answer is A. Scratch that.",
-    "The answer is A. Actually, that's wrong.",
-    "A. Wait, no.",
-    "\\boxed{A}. Wait, that's wrong.",
-    "\\boxed{A} is incorrect.",
-    "The answer is not \\boxed{A}.",
-    "Is it \\boxed{A}?",
-    "If it were \\boxed{A}, then",
-    "Suppose it is \\boxed{A}",
-    "~~\\boxed{A}~~",
-    "$\\cancel{\\boxed{A}}$",
-    "<!-- \\boxed{A} -->",
-    "One might answer \\boxed{A}.",
-    "A naive guess is \\boxed{A}",
-    "I was wrong to say \\boxed{A}.",
-    "Previous answer: A",
-    "Initial answer: A",
-    "Old answer: A",
-    "Wrong answer: A",
-    "Incorrect: A",
-    "Answer A is wrong.",
-    "Vitamin A",
-    "Hepatitis A is a disease.",
-    "The answer is a cat.",
-    "A good answer exists.",
-    "Grade: A",
-    "Plan A",
-    "Section A",
-    "Figure A",
-    "Part A: 5",
-    "See appendix A.",
-    "Point A is at the origin.",
-    "Let A be a set.",
-    "A = 5",
-    "Let A = {1, 2}.",
-    "Given A and B are sets.",
-    "The matrix A is invertible.",
-    "The answer is A^2.",
-    "The area is A.",
-    "event A",
-    "Team A is the best team.",
-    "Person A is right-handed.",
-    "The answer is unknown.",
-    "I cannot determine the answer.",
-    "\xE7\xAD\x94\xE6\xA1\x88\xE4\xB8\x8D\xE6\x98\xAF"
-    "A",
-    "\xE4\xB8\x8D\xE9\x80\x89"
-    "A",
-    "A\xE4\xB8\x8D\xE6\xAD\xA3\xE7\xA1\xAE",
-    "A\xE6\x98\xAF\xE9\x94\x99\xE8\xAF\xAF\xE7\x9A\x84",
-    "Die Antwort A ist falsch.",
-    "La r\xC3\xA9ponse A est fausse.",
-    "A n'est pas correcte.",
-    "La respuesta no es A.",
-    "\xD0\x9E\xD1\x82\xD0\xB2\xD0\xB5\xD1\x82 \xD0\xBD\xD0\xB5 A.",
-    "\xE6\xAD\xA3\xE8\xA7\xA3\xE3\x81\xAF"
-    "A\xE3\x81\xA7\xE3\x81\xAF\xE3\x81\xAA\xE3\x81\x84",
-    "\xEB\x8B\xB5\xEC\x9D\x80 A\xEA\xB0\x80 \xEC\x95\x84\xEB\x8B\x99\xEB\x8B\x88\xEB\x8B\xA4",
-    NULL,
-};
+    NULL};
 
 /* Options by their texts, which match before words of denial and without LaTeX. */
 static const struct {
@@ -600,35 +372,10 @@ static const struct {
     {"I choose Paris.", "{\"choices\": [\"Paris\", \"Rome\"]}", "A", true},
 };
 
-static bool is_right(struct harness *h, const char *completion, const char *answer, const char *row, struct harness_verdict *v)
-{
-    const tare_text t = {completion, (int64_t)strlen(completion)}, a = {answer, (int64_t)strlen(answer)},
-                    r = {row, (int64_t)strlen(row)};
-    assert_int_equal(harness_run(h, t, a, r, v), 0);
-    return v->v.code == TARE_VERDICT_CORRECT;
-}
-
-static void try_list(const char *const *list, const char *answer, bool right)
-{
-    struct harness h = {0};
-    struct harness_verdict v;
-    assert_int_equal(harness_open(&h, "choice", NULL), 0);
-    for (; *list; list++)
-        if (is_right(&h, *list, answer, "{\"choices\":[\"w\",\"x\",\"y\",\"z\"]}", &v) != right)
-            fail_msg("\"%s\" against %s: \"%s\" (%s)", *list, answer, v.extracted, v.note);
-    harness_close(&h);
-}
-
 static void names_one(void **state)
 {
     (void)state;
     try_list(ONE, "B", true);
-}
-
-static void names_none_or_several(void **state)
-{
-    (void)state;
-    try_list(NOT_A, "A", false);
 }
 
 static void names_by_text(void **state)
@@ -645,7 +392,6 @@ static void names_by_text(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(names_one), cmocka_unit_test(names_none_or_several),
-                                       cmocka_unit_test(names_by_text)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(names_one), cmocka_unit_test(names_by_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
