@@ -296,6 +296,9 @@ enum strength option_claimed(const struct sentence *s, int k)
                   "it|that|it's|that's|this|so|therefore|i|we|then|hence|thus|choose|pick|select|i'd|i'll|we'd|we'll|let's|i'm") &&
         !token_is(s, begin - 2, DISCOURSE))
         begin = clause_begin(s, begin - 1);
+    bool noun = false;
+    const int j = before_fillers(s, k, &noun);
+    if (noun && token_is(s, j, "and|while") && called_right(s, k)) begin = j + 1; /* "C is wrong and option A is correct" */
     if (begin < k - MAX_DOUBT) begin = k - MAX_DOUBT;
     if (is_doubted(s, begin, k) || is_imagined(s, k) || is_denied_behind(s, k) || is_hedged_behind(s, k)) return NO_CLAIM;
     return claim;

@@ -156,7 +156,7 @@ bool names_second(const struct sentence *s, int k)
         text = t->kind != T_SCRIPT;
         joined = t->kind == T_SCRIPT;
     }
-    return false;
+    return token_is(s, s->n - 1, "and|or"); /* cut before the second one */
 }
 
 /* "Answer: A. w and C. y": the line behind the sentence names another option in the same way. */

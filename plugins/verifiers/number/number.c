@@ -48,6 +48,8 @@ static tare_status compare(tare_text text, const struct options *o, const struct
     struct written said;
     struct rational x = {0};
     if (!number_last(text, o, &said)) return verdict_set(v, TARE_VERDICT_NO_ANSWER, 0, text_of(""), "no number in the completion");
+    if (number_is_cut(text, said.all))
+        return verdict_set(v, TARE_VERDICT_UNPARSABLE, 0, said.all, "the text was cut at the last number");
     int got = rational_read(&said, o, &x);
     const bool read = got > 0;
     if (read) got = rational_equal(&x, y);

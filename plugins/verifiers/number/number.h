@@ -18,8 +18,12 @@ struct written {
 };
 
 /* Writes t to `to`, which has capacity for 2 t.size + 1 bytes, with ASCII for the digits, signs, blanks
- * and fractions of Unicode. */
+ * and fractions of Unicode, and without programs in fences. */
 tare_text number_plain(tare_text t, char *to);
+
+/* Returns whether the text ends right behind its last number in a way that shows that it was cut: an
+ * operator, a box that is not closed, the label of a list. */
+bool number_is_cut(tare_text t, tare_text number);
 
 /* Finds the last number of a plain text as written; false: no digits that could be one. */
 bool number_last(tare_text t, const struct options *o, struct written *last);

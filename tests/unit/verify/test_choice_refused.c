@@ -2,7 +2,9 @@
 #include "choice_list.h"
 
 /* not A: several options, denials, reports, questions, withdrawals */
-static const char *const NOT_A[] = {"The answer is A, B and C",
+static const char *const NOT_A[] = {"The answer is A or",
+                                    "The answer is A, and",
+                                    "The answer is A, B and C",
                                     "Answer: A C",
                                     "(A) and (C)",
                                     "Final answer: A B C D",

@@ -180,6 +180,15 @@ static const struct rule WHOLE[] = {
     {"between 10-15", "15", TARE_VERDICT_CORRECT, "15"},
     {"0x1F", "0", TARE_VERDICT_UNPARSABLE, NULL},
     {"0.(3)", "3", TARE_VERDICT_UNPARSABLE, NULL},
+    {"So there are 40 +", "40", TARE_VERDICT_UNPARSABLE, "40"},
+    {"We have $x = 42 \\cdot", "42", TARE_VERDICT_UNPARSABLE, "42"},
+    {"So \\boxed{4", "4", TARE_VERDICT_UNPARSABLE, "4"},
+    {"So \\boxed{4}. She has 5", "5", TARE_VERDICT_CORRECT, "5"},
+    {"1. We first add.\n2.", "2", TARE_VERDICT_UNPARSABLE, "2"},
+    {"It is\n2.", "2", TARE_VERDICT_CORRECT, "2"},
+    {"It is 9.\n```python\nrange(1, 10)\n```", "9", TARE_VERDICT_CORRECT, "9"},
+    {"```python\nprint(9)\n```\nOutput:\n```\n9\n```", "9", TARE_VERDICT_CORRECT, "9"},
+    {"```python\nprint(9)\n```", "9", TARE_VERDICT_NO_ANSWER, ""},
     {"The answer is 5!", "5", TARE_VERDICT_CORRECT, "5"},
 };
 
