@@ -11,9 +11,7 @@ enum { MAX_DOUBT = 60 }; /* tokens in front of a claim that may deny it */
 static const char NOUNS[] = "answer|ans|choice|option|selection|prediction|response|conclusion|verdict|result|solution|pick|guess|"
                             "decision|letter|key|selected|chosen|alternative|one|final|statement|match|answer's|bet|vote|fit";
 static const char FILLERS[] =
-    "the|option|choice|letter|answer|statement|alternative|clearly|definitely|indeed|therefore|thus|most|likely|probably|obviously|"
-    "certainly|simply|just|then|correct|correctly|best|number|in|fact|still|actually|also|both|only|called|labeled|labelled|ultimately|"
-    "hence|either|really|of|course|my|final|response|be|la|le|el|die|der|das|den|lo|il|l|a|o|de|het|likely|closest|marked|this|that";
+    "the|option|choice|letter|answer|statement|alternative|clearly|definitely|indeed|therefore|thus|most|likely|probably|obviously|certainly|simply|just|then|correct|correctly|best|number|still|actually|also|both|only|called|labeled|labelled|ultimately|hence|either|really|my|final|response|be|la|le|el|die|der|das|den|lo|il|l|a|o|de|het|likely|closest|marked|this|that";
 const char LINKS[] = "is|was|be|equals|it's|that's|answer's|remains|becomes|are|were|this's|gives|get|indicates";
 static const char SURE[] = "must|should|would|will|to|can|only"; /* in front of "be" */
 
@@ -26,6 +24,10 @@ int before_fillers(const struct sentence *s, int k, bool *noun)
     int j = k - 1;
     for (; j >= 0; j--) {
         if (token_mark(s, j, "(")) continue;
+        if ((token_is(s, j, "fact") && token_is(s, j - 1, "in")) || (token_is(s, j, "course") && token_is(s, j - 1, "of"))) {
+            j--;
+            continue;
+        }
         if (!token_is(s, j, FILLERS) && !(s->token[j].kind == T_WORD && has_any(s, j, ANCHOR_OPTION))) break;
         if (token_is(s, j, "be") || (token_is(s, j, "answer|response") && token_is(s, j - 1, "i|would|i'd|i'll|we|will"))) break;
         if (token_is(s, j, "this|that") && !token_is(s, j + 1, "option|choice|statement|answer")) break;
@@ -117,7 +119,7 @@ bool is_pick(const struct sentence *s, int j)
 /* "Answer B", "So, option B", "→ B". */
 static enum strength concludes(const struct sentence *s, int j, int k, bool noun)
 {
-    if (!ends_clause(s, k) || (noun && token_mark(s, k + 1, ":"))) return NO_CLAIM; /* a label: "Option A: w" */
+    if (!ends_clause(s, k) || token_mark(s, k + 1, ":")) return NO_CLAIM; /* a label: "Option A: w" */
     if (token_mark(s, j, ",") &&
         token_is(
             s, j - 1,
@@ -147,7 +149,8 @@ static enum strength concludes(const struct sentence *s, int j, int k, bool noun
     while (token_mark(s, r, "),-.")) r++;
     if (token_is(s, r, "because|since|as|for|not|rather|instead") || (token_mark(s, r - 1, "-") && token_is(s, r, "it|this|that")))
         return token_is(s, r, "as") && token_is(s, r + 1, "well") ? NO_CLAIM : WEAK_CLAIM;
-    return noun || j >= 0 ? WEAK_CLAIM : NO_CLAIM;
+    for (int m = 0; m <= j; m++) noun |= s->token[m].kind == T_WORD;
+    return noun ? WEAK_CLAIM : NO_CLAIM; /* "- A" is an item of a list */
 }
 
 /* A noun of another language in front of the option, or a verb that picks. */
@@ -234,7 +237,7 @@ static bool called_right(const struct sentence *s, int k)
 {
     static const char GOOD[] =
         "correct|right|best|answer|valid|suitable|appropriate|accurate|fit|choice|option|true|preferable|closest|likely|"
-        "correctly|solution|reasonable|accurately|logical|only|winner|match|most";
+        "one|correctly|solution|reasonable|accurately|logical|only|winner|match|most";
     bool noun = false;
     const int j = before_fillers(s, k, &noun);
     if (j >= 0 && !token_mark(s, j, ",;:>\n-.#") &&
@@ -246,12 +249,16 @@ static bool called_right(const struct sentence *s, int k)
         const char close = s->token[r].mark == '(' ? ')' : ',';
         int m = r + 1;
         while (m < s->n && m < r + 10 && !(s->token[m].kind == T_MARK && s->token[m].mark == close)) m++;
-        if (m < s->n && m < r + 10) r = m + 1;
+        if (m < s->n && m < r + 10)
+            r = m + 1;
+        else if (close == ',' && noun)
+            r++; /* "Rome, option B, is" */
     }
     if (token_is(s, r, "it") && token_is(s, r + 1, "is") && ends_clause(s, r + 1)) return true;
     for (int m = k + 1; m < k + 4 && m < s->n && !token_mark(s, m, ",;"); m++) {
         uint64_t languages = ANCHOR_ANY ^ ANCHOR_ENGLISH, same;
         if (!has_anchor(s, m, ANCHOR_RIGHT, &languages)) continue;
+        if (token_is(s, r, "is|was|would|should|must|seems|looks") && token_is(s, m, "correct|right")) continue; /* English */
         for (int d = k + 1; d < m + 2; d++)
             if (same = languages, has_anchor(s, d, ANCHOR_DENIAL, &same)) return false;
         return true;
@@ -270,7 +277,11 @@ static bool called_right(const struct sentence *s, int k)
         if (token_mark(s, m, ",;:.") || token_is(s, m, "because|since|which|if|than|when|but")) return false;
         if (token_is(s, m, "to") && !token_is(s, m + 1, "be")) return false;
         if (token_is(s, m, "not|never|wrong|incorrect|a|an|less|least|hardly|n't")) return false;
-        if (token_is(s, m, GOOD)) return !token_is(s, m, "most|likely|only") || m + 1 < s->n;
+        if (!token_is(s, m, GOOD) || (token_is(s, m, "most|likely|only") && m + 1 >= s->n)) continue;
+        if (token_is(s, m, "one") && !token_is(s, m - 1, "the")) return false;
+        for (int d = m + 1; d < s->n && d < m + 4; d++) /* "C would be right if it rained", "only for France" */
+            if (token_is(s, d, "if|unless|only|when") || (token_is(s, r, "would") && token_is(s, d, "for|in"))) return false;
+        return true;
     }
     return false;
 }

@@ -344,11 +344,47 @@ static const char *const ONE[] = {
     "answer: \"B\",",
     NULL};
 
+#define CITIES "{\"choices\":[\"Paris\",\"Rome\",\"Bern\",\"Oslo\"]}"
+
 /* Options by their texts, which match before words of denial and without LaTeX. */
 static const struct {
     const char *completion, *row, *answer;
     bool right;
 } TEXTS[] = {
+    {"The answer is B.\n\nWhy not the others? A is correct only for France. C would be right if it were Switzerland.", CITIES, "B",
+     true},
+    {"**Answer: B**\n\n- A: wrong\n- C: wrong\n- D: wrong", CITIES, "B", true},
+    {"**B**\n\n- A) Paris: capital of France.\n- B) Rome: capital of Italy.\n- C) Bern: capital of Switzerland.", CITIES, "B",
+     true},
+    {"The answer is B. So A is out, and so is C.", CITIES, "B", true},
+    {"The answer is B. Note that D is also north of it.", CITIES, "B", true},
+    {"The answer is B. It is a city in Italy. I hope this helps!", CITIES, "B", true},
+    {"Option A is Paris. Option B is Rome. Rome is in Italy. Hence option B.", CITIES, "B", true},
+    {"Rome is the capital of Italy.", CITIES, "B", false},
+    {"The capital of Italy is Rome, so the answer is Rome (B).", CITIES, "B", true},
+    {"Answer: Rome", CITIES, "B", true},
+    {"The capital is Rome. Therefore, the correct option is Rome.", CITIES, "B", true},
+    {"Let's go through the options.\n\nA. Paris - no\nB. Rome - yes\nC. Bern - no\nD. Oslo - no\n\nTherefore, the answer is B.",
+     CITIES, "B", true},
+    {"A. Paris - no\nB. Rome - yes\nC. Bern - no\nD. Oslo - no", CITIES, "B", false},
+    {"I considered A first. But A is in France. So B is the one.", CITIES, "B", true},
+    {"The answer is **B) Rome**. While A) Paris is also a capital, it is not in Italy.", CITIES, "B", true},
+    {"The correct answer is: B. Rome\n\nA. Paris is in France.\nC. Bern is in Switzerland.", CITIES, "B", true},
+    {"Answer: B\n\nAnswer: C", CITIES, "B", false},
+    {"The correct answer is B (and not A or C).", CITIES, "B", true},
+    {"The correct answer is B. The statement in A is true of France, but not here.", CITIES, "B", true},
+    {"So, the final answer is:\n\n$$\\boxed{B}$$\n\nNote: A would be the answer for France.", CITIES, "B", true},
+    {"\\boxed{B}\n\nIf the question were about France, the answer would be A.", CITIES, "B", true},
+    {"\\boxed{B}\n\nMany think the answer is A.", CITIES, "B", true},
+    {"\\boxed{A}\n\nActually I misread. The answer is B.", CITIES, "B", true},
+    {"The answer is A.\n\nWait, Italy's capital is Rome. The answer is B.", CITIES, "B", true},
+    {"Thinking: A? no. C? no. B? yes.\nAnswer: B", CITIES, "B", true},
+    {"The answer is clearly not A or C. It's B.", CITIES, "B", true},
+    {"Rome, option B, is the correct answer.", CITIES, "B", true},
+    {"The answer is B: Rome. A is wrong, since Paris is in France.", CITIES, "B", true},
+    {"Answer is (B)Rome", CITIES, "B", true},
+    {"The correct answer is\n\n**B**", CITIES, "B", true},
+    {"B: Rome is the capital", CITIES, "B", true},
     {"The answer is: none of the above.", "{\"choices\": [\"x1\", \"y1\", \"z1\", \"None of the above\"]}", "D", true},
     {"None of the above", "{\"choices\": [\"x1\", \"y1\", \"z1\", \"None of the above\"]}", "D", true},
     {"The answer is none of the above.", "{\"choices\": [\"x1\", \"y1\", \"z1\", \"None of the above\"]}", "D", true},
