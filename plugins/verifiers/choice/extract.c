@@ -172,7 +172,7 @@ static bool read_boxes(const struct options *o, tare_text t, struct chosen *c)
             const char said = option_text(o, box, false);
             if (said && box.size > 1) letter = said;
             *c = one || said ? choose(letter, "the last box") : choose(0, "a box without one option");
-            if (r.denied && (r.denied >> (letter - 'A') & 1)) *c = choose(0, "a box that is denied later");
+            if (c->letter && (r.denied >> (c->letter - 'A') & 1)) *c = choose(0, "a box that is denied later");
             return true;
         }
         all = text_slice(all, 0, begin);
