@@ -1,5 +1,7 @@
 #include "common/words/anchors.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ISO 639 codes */
@@ -305,6 +307,50 @@ static int64_t match(tare_text t, int64_t i, tare_text word)
     return i - begin;
 }
 
+/* The words of the table by their first character, built once. */
+enum { MAX_ANCHORS = 1024 };
+static struct entry {
+    int32_t first;
+    int16_t row, size;
+    const char *word;
+} entries[MAX_ANCHORS];
+static int n_entries;
+
+static int by_first(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    return x->first != y->first ? (x->first > y->first) - (x->first < y->first) : (x->word > y->word) - (x->word < y->word);
+}
+
+static void build_entries(void)
+{
+    for (size_t r = 0; r < sizeof TABLE / sizeof *TABLE; r++)
+        for (const char *w = TABLE[r].words; *w && n_entries < MAX_ANCHORS;) {
+            const size_t n = strcspn(w, "|");
+            struct entry *e = &entries[n_entries++];
+            *e = (struct entry){.row = (int16_t)r, .size = (int16_t)n, .word = w};
+            decode_at((tare_text){w, (int64_t)n}, 0, &e->first);
+            w += n + (w[n] != 0);
+        }
+    qsort(entries, (size_t)n_entries, sizeof *entries, by_first);
+}
+
+/* Returns the number of the first entry whose word begins with c or a later character. */
+static int find_entry(int32_t c)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, build_entries);
+    int low = 0, high = n_entries;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (entries[middle].first < c)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 int64_t anchor_at(tare_text t, int64_t i, enum anchor_kind kind, uint64_t *languages)
 {
     int64_t longest = 0;
@@ -315,20 +361,16 @@ int64_t anchor_at(tare_text t, int64_t i, enum anchor_kind kind, uint64_t *langu
     first = fold(first);
     if (first < 0 || (first < 0x80 && !(first >= 'a' && first <= 'z'))) return 0;
     if (i && !is_unspaced(first) && (decode_at(t, before(t, i), &have), continues(have))) return 0;
-    for (size_t r = 0; r < sizeof TABLE / sizeof *TABLE; r++) {
-        if (TABLE[r].kind != kind || !(*languages >> TABLE[r].language & 1)) continue;
-        for (const char *w = TABLE[r].words; *w;) {
-            const size_t n = strcspn(w, "|");
-            int32_t c;
-            decode_at((tare_text){w, (int64_t)n}, 0, &c);
-            const int64_t size = c == first ? match(t, i, (tare_text){w, (int64_t)n}) : 0;
-            if (size > longest) {
-                longest = size;
-                found = 0;
-            }
-            if (size && size == longest) found |= UINT64_C(1) << TABLE[r].language;
-            w += n + (w[n] != 0);
+    for (int k = find_entry(first); k < n_entries && entries[k].first == first; k++) {
+        const struct entry *e = &entries[k];
+        const uint64_t language = UINT64_C(1) << TABLE[e->row].language;
+        if (TABLE[e->row].kind != kind || !(*languages & language)) continue;
+        const int64_t size = match(t, i, (tare_text){e->word, e->size});
+        if (size > longest) {
+            longest = size;
+            found = 0;
         }
+        if (size && size == longest) found |= language;
     }
     if (longest) *languages = found;
     return longest;
