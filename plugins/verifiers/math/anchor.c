@@ -10,7 +10,8 @@ int64_t skip_filler(tare_text t, int64_t i)
         static const char *const words[] = {"indeed ", "actually ", "simply ", "therefore ", "thus ", NULL};
         const char *const *w = words;
         while (*w && !(i < t.size && t.data[i] == **w && at_text(t, i, *w))) w++;
-        if (i < t.size && (text_is_space(t.data[i]) || t.data[i] == '*' || t.data[i] == ':' || t.data[i] == '_'))
+        if (i < t.size && (text_is_space(t.data[i]) || (t.data[i] == '>' && i && t.data[i - 1] == '\n') || t.data[i] == '*' ||
+                           t.data[i] == ':' || t.data[i] == '_' || t.data[i] == '|'))
             i++;
         else if (*w)
             i += (int64_t)strlen(*w);
@@ -57,8 +58,9 @@ static int64_t behind_noun(tare_text t, int64_t k)
 /* Returns the size of a longer link: "works out to be", "should be". */
 static int64_t link_at(tare_text t, int64_t i)
 {
-    static const char *const links[] = {"works out to be ", "comes out to be ", "turns out to be ", "has to be ", "works out to ", "comes out to ",
-                                        "comes to ", "should be ", "must be ", "equals ", "therefore is ", NULL};
+    static const char *const links[] = {"works out to be ", "comes out to be ", "turns out to be ", "has to be ",
+                                        "works out to ",    "comes out to ",    "comes to ",        "should be ",
+                                        "must be ",         "equals ",          "therefore is ",    NULL};
     for (const char *const *w = links; *w && i < t.size; w++)
         if (text_lower(t.data[i]) == **w && text_starts(t, i, *w, true)) return (int64_t)strlen(*w);
     return 0;
@@ -85,7 +87,7 @@ void find_anchors(struct scan *s)
             int64_t k = behind_noun(t, i + 6);
             const bool final = i > 5 && text_starts(t, i - 6, "final", true);
             while (k < t.size && (t.data[k] == '*' || t.data[k] == ' ' || t.data[k] == '_')) k++;
-            const bool colon = k < t.size && t.data[k] == ':',
+            const bool colon = k < t.size && (t.data[k] == ':' || t.data[k] == '|'),
                        is = text_starts(t, k, "is", true) && k + 2 < t.size && !text_is_letter(t.data[k + 2]);
             const int64_t link = colon || is ? 0 : link_at(t, k);
             const bool direct = k < t.size && (t.data[k] == '$' || t.data[k] == '\\' || (k > i + 6 && text_is_digit(t.data[k])) ||
@@ -100,7 +102,6 @@ void find_anchors(struct scan *s)
     }
     s->hope = s->final_at >= 0 && followed_by_hope(t, s->final_at);
 }
-
 
 /* ---------------------------------------------------------------- other languages */
 
@@ -138,8 +139,10 @@ static tare_text foreign_value(const struct scan *s, tare_text t, bool *plain)
         if (text_is_digit(t.data[i])) break;
     }
     const int64_t first = i > 0 && strchr("-+", t.data[i - 1]) ? i - 1 : i >= 3 && is_sign(t, i - 3, "\xE2\x88\x92") ? i - 3 : i;
-    while (i < t.size && (text_is_digit(t.data[i]) || (strchr(".,/:'^", t.data[i]) && i + 1 < t.size && text_is_digit(t.data[i + 1])) ||
-                          t.data[i] == '%' || (t.data[i] == ' ' && i + 3 < t.size && text_is_digit(t.data[i + 1]) && text_is_digit(t.data[i + 2]) && text_is_digit(t.data[i + 3]))))
+    while (i < t.size && (text_is_digit(t.data[i]) ||
+                          (strchr(".,/:'^", t.data[i]) && i + 1 < t.size && text_is_digit(t.data[i + 1])) || t.data[i] == '%' ||
+                          (t.data[i] == ' ' && i + 3 < t.size && text_is_digit(t.data[i + 1]) && text_is_digit(t.data[i + 2]) &&
+                           text_is_digit(t.data[i + 3]))))
         i++;
     return *plain = true, text_slice(t, first, i);
 }
@@ -159,17 +162,20 @@ bool take_foreign(const struct scan *s, struct found *out)
         bool plain = true;
         tare_text value = foreign_value(s, rest, &plain);
         int64_t next = i + n;
-        while (next < t.size && (text_is_space(t.data[next]) || strchr("*:_", t.data[next]) || is_sign(t, next, "\xEF\xBC\x9A"))) next += is_sign(t, next, "\xEF\xBC\x9A") ? 3 : 1;
+        while (next < t.size && (text_is_space(t.data[next]) || strchr("*:_", t.data[next]) || is_sign(t, next, "\xEF\xBC\x9A")))
+            next += is_sign(t, next, "\xEF\xBC\x9A") ? 3 : 1;
         /* a heading: the value is on the next line */
-        if (!value.size && stop < t.size && t.data[stop] == '\n' && next > stop) value = foreign_value(s, text_slice(t, next, clause_end(t, next)), &plain);
+        if (!value.size && stop < t.size && t.data[stop] == '\n' && next > stop)
+            value = foreign_value(s, text_slice(t, next, clause_end(t, next)), &plain);
         uint64_t link = languages;
         const tare_text between = text_slice(t, i + n, value.size ? value.data - t.data : i + n);
-        const bool linked = anchor_in(between, ANCHOR_LINK, &link, NULL) || memchr(between.data, ':', (size_t)between.size) || text_find(between, "\xEF\xBC\x9A") >= 0 ||
-                            between.size < 4 || anchor_unspaced(t, i) || memchr(between.data, '=', (size_t)between.size);
+        const bool linked = anchor_in(between, ANCHOR_LINK, &link, NULL) || memchr(between.data, ':', (size_t)between.size) ||
+                            text_find(between, "\xEF\xBC\x9A") >= 0 || between.size < 4 || anchor_unspaced(t, i) ||
+                            memchr(between.data, '=', (size_t)between.size);
         i += n - 1;
         if (!value.size || !linked || between.size > 120) continue;
         const tare_text back = text_slice(t, value.data - t.data + value.size, stop);
-            if (has_denial(between, languages) || (!memchr(back.data, ',', (size_t)back.size) && has_denial(back, languages))) continue;
+        if (has_denial(between, languages) || (!memchr(back.data, ',', (size_t)back.size) && has_denial(back, languages))) continue;
         *out = (struct found){.text = {value}, .n = 1, .rule = "answer", .plain = plain};
         found = true;
     }

@@ -135,10 +135,11 @@ static int find_noun(const struct line *r, bool last)
 /* Returns whether a word may qualify the noun without changing its meaning. */
 static bool describes_noun(tare_text w)
 {
-    static const char *const words[] = {"final",     "correct", "right",   "numerical",   "numeric", "exact",   "simplified",
-                                        "required",  "desired", "true",    "best",        "full",    "actual",  "complete",
-                                        "simplest",  "unique",  "decimal", "approximate", "whole",   "integer", "wanted",
-                                        "requested", "single",  "sought",  "concise",     "short",   NULL};
+    static const char *const words[] = {"final",     "correct", "right",   "numerical",   "numeric", "exact",     "simplified",
+                                        "required",  "desired", "true",    "best",        "full",    "actual",    "complete",
+                                        "simplest",  "unique",  "decimal", "approximate", "whole",   "integer",   "wanted",
+                                        "requested", "single",  "sought",  "concise",     "short",   "corrected", "new",
+                                        "updated",   "revised", NULL};
     return one_of(w, words) || role_of(w) == ROLE_DROP || is_answer_noun(w);
 }
 
@@ -146,15 +147,16 @@ static bool describes_noun(tare_text w)
 static bool leads_to_answer(tare_text w)
 {
     static const char *const words[] = {
-        "i",         "me",      "us",     "here",    "now",     "once",       "again",   "see",     "know",      "conclude",
-        "concludes", "get",     "find",   "have",    "obtain",  "means",      "mean",    "implies", "imply",     "shows",
-        "show",      "gives",   "give",   "giving",  "tells",   "think",      "believe", "confirm", "confirms",  "deduce",
-        "infer",     "state",   "arrive", "arrived", "follows", "follow",     "clear",   "clearly", "obvious",   "sure",
-        "certain",   "summary", "short",  "fact",    "fine",    "step",       "found",   "reach",   "determine", "what",
-        "makes",     "yields",  "next",   "last",    "part",    "yes",        "let",     "say",     "however",   "well",
-        "okay",      "ok",      "right",  "great",   "good",    "also",       "provide", "present", "write",     "box",
-        "shown",     "proved",  "seen",   "leads",   "leading", "conclusion", "result",  "rounded", "solved",    "evidently",
-        "question",  "problem", "i'm",   "we're",  "here's", "let's",      "that's",  "confident", "positive", "therefore", NULL};
+        "i",         "me",      "us",     "here",    "now",     "once",       "again",   "see",       "know",      "conclude",
+        "concludes", "get",     "find",   "have",    "obtain",  "means",      "mean",    "implies",   "imply",     "shows",
+        "show",      "gives",   "give",   "giving",  "tells",   "think",      "believe", "confirm",   "confirms",  "deduce",
+        "infer",     "state",   "arrive", "arrived", "follows", "follow",     "clear",   "clearly",   "obvious",   "sure",
+        "certain",   "summary", "short",  "fact",    "fine",    "step",       "found",   "reach",     "determine", "what",
+        "makes",     "yields",  "next",   "last",    "part",    "yes",        "let",     "say",       "however",   "well",
+        "okay",      "ok",      "right",  "great",   "good",    "also",       "provide", "present",   "write",     "box",
+        "shown",     "proved",  "seen",   "leads",   "leading", "conclusion", "result",  "rounded",   "solved",    "evidently",
+        "question",  "problem", "i'm",    "we're",   "here's",  "let's",      "that's",  "confident", "positive",  "therefore",
+        NULL};
     const enum role role = role_of(w);
     if (one_of(w, words) || is_answer_noun(w)) return true;
     uint64_t any = ANCHOR_ANY;
@@ -217,7 +219,7 @@ static bool is_equated(const struct line *r, int i)
     if (i + 1 == r->n) return true;
     const struct piece first = r->token[i + 1];
     if (is < 0) { /* "the answer simplifies to 5", "the answer 5" */
-        if (!first.word) return is_mark(r, i + 1, "(#");
+        if (!first.word) return is_mark(r, i + 1, "(#)");
         /* "gives an answer of 5" */
         const bool of = text_equal(first.t, text_of("of"), true) && i + 2 == r->n;
         return of || may_precede(first.t, text_of("to"));

@@ -42,7 +42,10 @@ static void blank_blocks(struct math *m, tare_text t)
         const int64_t begin = f.whole.data - t.data, end = begin + f.whole.size;
         const tare_text front = text_slice(t, 0, begin), back = text_slice(t, end, t.size);
         const bool last = !text_trim(back).size, alone = last && !text_trim(front).size;
-        const bool value = !memchr(text_trim(f.body).data, '\n', (size_t)text_trim(f.body).size) && text_trim(f.body).size < 200;
+        const tare_text body = text_trim(f.body);
+        const bool value = body.size && body.size < 200 && !memchr(body.data, '\n', (size_t)body.size) &&
+                           !memchr(body.data, '#', (size_t)body.size) && !memchr(body.data, '"', (size_t)body.size) &&
+                           text_find(body, "print") < 0 && text_find(body, " = ") < 0;
         const bool program = is_program(&f);
         const bool kept = alone ? !program || value : announces(front) ? !program || value : last && !program;
         if (!kept) {
@@ -80,7 +83,8 @@ static void blank_struck(struct math *m, tare_text t)
 /* Tags that only set type around words, and the tokens that end a text. */
 static void blank_tags(struct math *m, tare_text t)
 {
-    static const char *const tags[] = {"<b>", "</b>", "<strong>", "</strong>", "<em>", "</em>", "<i>", "</i>", "<p>", "</p>", "<u>", "</u>", "</s>", "<br>", "<br/>", "<eos>", NULL};
+    static const char *const tags[] = {"<b>",  "</b>", "<strong>", "</strong>", "<em>", "</em>", "<i>",   "</i>", "<p>",
+                                       "</p>", "<u>",  "</u>",     "</s>",      "<br>", "<br/>", "<eos>", NULL};
     for (int64_t i = 0; i < t.size; i++)
         if (t.data[i] == '<')
             for (const char *const *w = tags; *w; w++)
@@ -109,7 +113,8 @@ static void blank_bold(struct math *m, tare_text t)
 bool clean_text(struct math *m, tare_text completion, tare_text *out)
 {
     const tare_text t = text_after_thought(completion);
-    const bool fences = text_find(t, "```") >= 0 || text_find(t, "~~") >= 0, struck = fences || text_find(t, "\\cancel{\\boxed") >= 0;
+    const bool fences = text_find(t, "```") >= 0 || text_find(t, "~~") >= 0,
+               struck = fences || text_find(t, "\\cancel{\\boxed") >= 0;
     const bool tags = t.size && memchr(t.data, '<', (size_t)t.size), bold = text_find(t, "\\textbf{") >= 0;
     *out = t;
     if (!fences && !struck && !tags && !bold) return true;

@@ -25,8 +25,7 @@ static int64_t sentence_begin(tare_text t, int64_t i)
 static int64_t sentence_stop(tare_text t, int64_t i)
 {
     const int64_t far = i + FAR < t.size ? i + FAR : t.size;
-    while (i < far && t.data[i] != '\n' && !(strchr(".?!", t.data[i]) && (i + 1 == t.size || !(text_is_digit(t.data[i + 1])))))
-        i++;
+    while (i < far && t.data[i] != '\n' && !(strchr(".?!", t.data[i]) && (i + 1 == t.size || !(text_is_digit(t.data[i + 1]))))) i++;
     return i;
 }
 
@@ -47,49 +46,160 @@ static int cut_words(tare_text t, tare_text *word)
     return n;
 }
 
-/* Returns whether the words at k report a wrong value: "a common mistake", "the naive count". */
-static bool is_report(const tare_text *word, int n, int k)
+/* What a word does in a report. */
+enum {
+    ALONE = 1,    /* tempting */
+    REJECTED = 2, /* wrong, common: in front of a result */
+    RESULT = 4,   /* answer, mistake */
+    MIGHT = 8,    /* might, in front of a verb of thinking */
+    THINK = 16,
+    PERSON = 32,
+    TOLD = 64, /* wrote, after the speaker */
+    SPEAKER = 128,
+    CLAIMS = 256, /* claims that */
+    OBJECT = 512,
+    IMAGINE = 1024,
+    RESUME = 2048, /* ends a report */
+    THEN = 4096,   /* ends a hypothesis */
+    REPLACE = 8192,
+    BEGINS = 16384, /* a word before "suppose" that leaves it an imperative */
+    SAY = 32768     /* people say */
+};
+
+struct entry {
+    const char *word;
+    unsigned kind;
+};
+
+static const struct entry *const BY_LETTER[26] = {
+    ['a' - 'a'] = (const struct entry[]){{"answer", RESULT | THINK | SAY},
+                                         {"answers", RESULT},
+                                         {"attempt", RESULT},
+                                         {"assume", IMAGINE},
+                                         {"assuming", IMAGINE},
+                                         {"actually", RESUME},
+                                         {"actual", RESUME},
+                                         {0}},
+    ['b' - 'a'] = (const struct entry[]){{"be", THINK}, {"believe", THINK | SAY}, {"but", RESUME}, {0}},
+    ['c' - 'a'] = (const struct entry[]){{"common", REJECTED},
+                                         {"claimed", REJECTED | CLAIMS},
+                                         {"classic", REJECTED},
+                                         {"could", MIGHT},
+                                         {"conclude", THINK},
+                                         {"claim", SAY},
+                                         {"claims", CLAIMS},
+                                         {"correct", RESUME},
+                                         {"corrected", RESUME},
+                                         {0}},
+    ['e' - 'a'] = (const struct entry[]){{"erroneously", ALONE},
+                                         {"erroneous", REJECTED},
+                                         {"earlier", REJECTED},
+                                         {"estimate", RESULT},
+                                         {"error", RESULT},
+                                         {"expect", THINK},
+                                         {0}},
+    ['f' - 'a'] = (const struct entry[]){{"frequent", REJECTED}, {"former", REJECTED}, {"first", REJECTED | SPEAKER | BEGINS}, {0}},
+    ['g' - 'a'] = (const struct entry[]){{"guess", RESULT | THINK}, {"guessed", TOLD}, {0}},
+    ['h' - 'a'] = (const struct entry[]){{"however", RESUME}, {"hence", RESUME}, {0}},
+    ['i' - 'a'] = (const struct entry[]){{"incorrectly", ALONE},
+                                         {"incorrect", REJECTED},
+                                         {"initial", REJECTED},
+                                         {"i", SPEAKER},
+                                         {"initially", SPEAKER},
+                                         {"imagine", IMAGINE},
+                                         {"instead", RESUME},
+                                         {"it", OBJECT},
+                                         {"its", OBJECT},
+                                         {0}},
+    ['m' - 'a'] = (const struct entry[]){{"mistakenly", ALONE},
+                                         {"misconception", ALONE},
+                                         {"mistake", RESULT},
+                                         {"might", MIGHT},
+                                         {"may", MIGHT},
+                                         {"many", PERSON},
+                                         {"misread", TOLD},
+                                         {0}},
+    ['n' - 'a'] = (const struct entry[]){{"naive", ALONE}, {"naively", ALONE}, {"now", BEGINS}, {0}},
+    ['o' - 'a'] = (const struct entry[]){{"old", REJECTED}, {"original", REJECTED}, {"one", PERSON}, {"originally", SPEAKER}, {0}},
+    ['p' - 'a'] =
+        (const struct entry[]){{"previous", REJECTED}, {"pitfall", RESULT}, {"people", PERSON}, {"pretend", IMAGINE}, {0}},
+    ['r' - 'a'] = (const struct entry[]){{"replace", REPLACE}, {"right", RESUME}, {0}},
+    ['s' - 'a'] = (const struct entry[]){{"solution", RESULT},
+                                         {"say", THINK | SAY},
+                                         {"someone", PERSON},
+                                         {"some", PERSON},
+                                         {"students", PERSON},
+                                         {"says", CLAIMS},
+                                         {"said", CLAIMS},
+                                         {"suppose", IMAGINE},
+                                         {"supposing", IMAGINE},
+                                         {"so", THEN},
+                                         {0}},
+    ['t' - 'a'] = (const struct entry[]){{"tempting", ALONE | REJECTED},
+                                         {"tempted", ALONE},
+                                         {"typical", REJECTED},
+                                         {"trap", RESULT},
+                                         {"think", THINK | SAY},
+                                         {"they", PERSON},
+                                         {"thought", TOLD},
+                                         {"thinks", CLAIMS},
+                                         {"that", OBJECT},
+                                         {"the", OBJECT},
+                                         {"therefore", RESUME},
+                                         {"thus", RESUME},
+                                         {"true", RESUME},
+                                         {"then", THEN},
+                                         {0}},
+    ['u' - 'a'] = (const struct entry[]){{"us", BEGINS}, {0}},
+    ['w' - 'a'] =
+        (const struct entry[]){
+            {"wrongly", ALONE}, {"wrong", REJECTED}, {"would", MIGHT}, {"wrote", TOLD}, {"we", SPEAKER | BEGINS}, {0}},
+    ['y' - 'a'] = (const struct entry[]){{"you", PERSON}, {0}},
+};
+
+static unsigned kind_of(tare_text w)
 {
-    static const char *const alone[] = {"tempting", "tempted", "naive", "naively", "mistakenly", "erroneously", "wrongly", "incorrectly", "misconception", NULL};
-    static const char *const rejected[] = {"wrong", "incorrect", "erroneous", "tempting", "common", "typical", "frequent", "previous", "former", "old", "original", "initial", "first", "claimed", "classic", "earlier", NULL};
-    static const char *const results[] = {"answer", "answers", "guess", "attempt", "estimate", "mistake", "error", "pitfall", "trap", "solution", NULL};
-    static const char *const mights[] = {"might", "may", "could", "would", NULL};
-    static const char *const thinks[] = {"think", "say", "answer", "guess", "expect", "conclude", "believe", "be", NULL};
-    static const char *const persons[] = {"one", "someone", "you", "some", "many", "people", "students", "they", NULL};
-    static const char *const said[] = {"wrote", "thought", "guessed", "misread", NULL};
-    if (one_of(word[k], alone)) return true;
-    if (k + 1 < n && one_of(word[k], rejected) && one_of(word[k + 1], results)) return true;
-    if (k && k + 1 < n && one_of(word[k], mights) && one_of(word[k - 1], persons) && one_of(word[k + 1], thinks)) return true;
-    if (k && one_of(word[k], said) && (one_of(word[k - 1], (const char *const[]){"i", "we", "first", "initially", "originally", NULL}))) return true;
-    if (one_of(word[k], persons) && k + 1 < n && one_of(word[k + 1], (const char *const[]){"say", "claim", "think", "believe", "answer", NULL})) return true;
-    if (k && one_of(word[k], (const char *const[]){"claims", "claimed", "says", "said", "thinks", NULL}) && k + 1 < n &&
-        one_of(word[k + 1], (const char *const[]){"that", "the", "it", "its", NULL}))
-        return true;
-    return !k && text_equal(word[k], text_of("replace"), true);
+    const char c = text_lower(w.data[0]);
+    if (strchr(",;:", c)) return THEN;
+    if (c < 'a' || c > 'z' || !BY_LETTER[c - 'a']) return 0;
+    for (const struct entry *e = BY_LETTER[c - 'a']; e->word; e++)
+        if (text_equal(w, text_of(e->word), true)) return e->kind;
+    return 0;
+}
+
+/* Returns whether the words at k report a wrong value: "a common mistake", "the naive count". before, next: the words around it. */
+static bool is_report(unsigned before, unsigned word, unsigned next, bool first)
+{
+    if (word & ALONE || (first && word & REPLACE)) return true;
+    if ((word & REJECTED && next & RESULT) || (word & TOLD && before & SPEAKER)) return true;
+    if (word & MIGHT && before & PERSON && next & THINK) return true;
+    return (word & PERSON && next & SAY) || (!first && word & CLAIMS && next & OBJECT);
 }
 
 bool is_reported(tare_text t, int64_t begin, int64_t end)
 {
-    static const char *const imagined[] = {"suppose", "assume", "assuming", "supposing", "imagine", "pretend", "what", NULL};
-    static const char *const resume[] = {"but", "however", "therefore", "thus", "hence", "instead", "actually", "correct", "actual", "true", "right", NULL};
-    static const char *const then[] = {"then", "so", ",", ";", ":", NULL};
     static const char *const counts[] = {"double", "overcounts", "undercounts", "overcount", "overestimates", NULL};
     tare_text word[WORDS];
     const int64_t stop = sentence_stop(t, end);
     int n = cut_words(text_slice(t, sentence_begin(t, begin), begin), word);
     bool report = false, hypothesis = false;
+    unsigned before = 0, next = n ? kind_of(word[0]) : 0;
     for (int k = 0; k < n; k++) {
-        if (one_of(word[k], resume)) report = hypothesis = false;
-        if (one_of(word[k], then)) hypothesis = false;
-        report |= is_report(word, n, k);
-        hypothesis |= one_of(word[k], imagined) && (!k || one_of(word[k - 1], then) || one_of(word[k - 1], (const char *const[]){"we", "us", "now", "first", NULL})) &&
-                      !text_equal(word[k], text_of("what"), true);
+        const unsigned kind = next;
+        next = k + 1 < n ? kind_of(word[k + 1]) : 0;
+        if (kind & RESUME) report = hypothesis = false;
+        if (kind & THEN) hypothesis = false;
+        report |= is_report(before, kind, next, !k);
+        hypothesis |= kind & IMAGINE && (!k || before & (THEN | BEGINS));
+        before = kind;
     }
     if (report || hypothesis) return true;
     if (stop < t.size && t.data[stop] == '?' && sentence_stop(t, end) - end < 4) return true;
     n = cut_words(text_slice(t, end, stop), word);
     for (int k = 0; k < n && k < 4; k++)
-        if (one_of(word[k], counts) && !(text_equal(word[k], text_of("double"), true) && !(k + 1 < n && text_starts(word[k + 1], 0, "count", true)))) return true;
+        if (one_of(word[k], counts) &&
+            !(text_equal(word[k], text_of("double"), true) && !(k + 1 < n && text_starts(word[k + 1], 0, "count", true))))
+            return true;
     return false;
 }
 
@@ -103,24 +213,50 @@ static int64_t next_sentence(tare_text t, int64_t i)
 
 bool is_regretted(tare_text t, int64_t i)
 {
-    static const char *const phrases[] = {"double counts", "double-counts", "overcounts", "double counted", "counted twice", "i made a", "i made an", "made an arithmetic", "made a mistake", "made an error",
-                                          "arithmetic error", "i'm not sure", "i am not sure", "recheck", "re-check", "miscounted", "i forgot", "misread", "that can't be", "that cannot be", "it may be ", "it might be ",
-                                          "double-check that again", NULL};
+    static const char *const phrases[] = {"double counts",
+                                          "double-counts",
+                                          "overcounts",
+                                          "double counted",
+                                          "counted twice",
+                                          "i made a",
+                                          "i made an",
+                                          "made an arithmetic",
+                                          "made a mistake",
+                                          "made an error",
+                                          "arithmetic error",
+                                          "i'm not sure",
+                                          "i am not sure",
+                                          "recheck",
+                                          "re-check",
+                                          "miscounted",
+                                          "i forgot",
+                                          "misread",
+                                          "that can't be",
+                                          "that cannot be",
+                                          "it may be ",
+                                          "it might be ",
+                                          "double-check that again",
+                                          NULL};
     for (int n = 0; n < 2 && i < t.size; n++) {
         i = next_sentence(t, i);
         const int64_t stop = sentence_stop(t, i);
-        for (int64_t k = i; k < stop; k++)
+        for (int64_t k = i; k < stop; k++) {
+            const char c = text_lower(t.data[k]);
+            if ((k > i && text_is_letter(t.data[k - 1])) || !strchr("docimart", c)) continue;
             for (const char *const *p = phrases; *p; p++)
-                if (text_lower(t.data[k]) == **p && text_starts(t, k, *p, true)) return true;
+                if (c == **p && text_starts(t, k, *p, true)) return true;
+        }
     }
     return false;
 }
 
 int64_t correction_at(tare_text t, int64_t i)
 {
-    static const char *const openings[] = {"actually", "hmm", "however", "correction", "corrected", "oops", "sorry", "wait", "no,", "on second thought", "but wait", "but actually", NULL};
+    static const char *const openings[] = {"actually", "hmm", "however",           "correction", "corrected",    "oops", "sorry",
+                                           "wait",     "no,", "on second thought", "but wait",   "but actually", NULL};
     for (int n = 0; n < 8 && i < t.size; n++) {
         i = next_sentence(t, i);
+        if (i >= t.size || !strchr("ahcoswnb", text_lower(t.data[i]))) continue;
         for (const char *const *w = openings; *w && i < t.size; w++)
             if (text_lower(t.data[i]) == **w && text_starts(t, i, *w, true)) return i;
     }
@@ -130,13 +266,18 @@ int64_t correction_at(tare_text t, int64_t i)
 bool is_restated(tare_text t, tare_text part)
 {
     static const char *const verbs[] = {"is", "be", "equals", NULL};
-    static const char *const nouns[] = {"it", "that", "this", "answer", "value", "count", "total", "number", "result", "should", "must", "correct", "sum", "probability", NULL};
+    static const char *const nouns[] = {"it",     "that",   "this", "answer",  "value", "count",       "total", "number",
+                                        "result", "should", "must", "correct", "sum",   "probability", NULL};
     tare_text word[WORDS];
     int64_t at = part.data - t.data;
     while (at > 0 && strchr("$*({ ", t.data[at - 1])) at--;
     const int n = cut_words(text_slice(t, sentence_begin(t, at), at), word);
     if (n < 2 || !one_of(word[n - 1], verbs)) return false;
-    for (int k = n - 2; k >= 0 && k > n - 9; k--)
-        if (one_of(word[k], nouns)) return true;
-    return false;
+    static const char *const unsure[] = {"if", "would", "could", "might", "may", "not", NULL};
+    bool stated = false;
+    for (int k = n - 2; k >= 0 && k > n - 12; k--) {
+        if (one_of(word[k], unsure)) return false;
+        stated |= one_of(word[k], nouns);
+    }
+    return stated;
 }

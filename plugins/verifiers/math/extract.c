@@ -109,7 +109,9 @@ static bool opens_currency(tare_text t, int64_t open, int64_t close)
 static bool is_cut_formula(tare_text t)
 {
     t = text_trim(t);
-    return t.size && !text_is_digit(t.data[0]) && (memchr(t.data, '\\', (size_t)t.size) || memchr(t.data, '=', (size_t)t.size) || memchr(t.data, '^', (size_t)t.size) || is_unfinished(t));
+    return t.size && !text_is_digit(t.data[0]) &&
+           (memchr(t.data, '\\', (size_t)t.size) || memchr(t.data, '=', (size_t)t.size) || memchr(t.data, '^', (size_t)t.size) ||
+            is_unfinished(t));
 }
 
 static void find_environments(struct scan *s)
@@ -214,8 +216,8 @@ static tare_text to_bold_end(tare_text t)
 static tare_text strip_marks(tare_text t)
 {
     t = text_trim(t);
-    while (t.size && strchr("*_`\"", t.data[0])) t = text_trim(text_slice(t, 1, t.size));
-    while (t.size && strchr("*_`\".,;:", t.data[t.size - 1])) t = text_trim(text_slice(t, 0, t.size - 1));
+    while (t.size && strchr("*_`\"|", t.data[0])) t = text_trim(text_slice(t, 1, t.size));
+    while (t.size && strchr("*_`\".,;:|", t.data[t.size - 1])) t = text_trim(text_slice(t, 0, t.size - 1));
     return t;
 }
 
@@ -226,12 +228,30 @@ static bool starts_number(tare_text t)
     return text_is_digit(c) || c == '-' || c == '+' || c == '.' || c == '(' || c == '[' || c == '\\' || (unsigned char)c >= 0x80;
 }
 
+/* Cuts at a sign that is no mathematics: an emoji, a dash between blanks, an ellipsis of one character. */
+static tare_text to_sign(tare_text t)
+{
+    for (int64_t i = 1; i + 2 < t.size; i++) {
+        const unsigned char *p = (const unsigned char *)t.data + i;
+        if (p[0] != 0xE2 && p[0] != 0xF0) continue;
+        const bool dash = p[0] == 0xE2 && p[1] == 0x80 && (p[2] == 0x93 || p[2] == 0x94) && t.data[i - 1] == ' ' &&
+                          i + 3 < t.size && t.data[i + 3] == ' ';
+        const bool dots = p[0] == 0xE2 && p[1] == 0x80 && p[2] == 0xA6 && i + 3 == t.size;
+        if (!dash && !dots && p[0] != 0xF0 && !(p[0] == 0xE2 && p[1] >= 0x98 && p[1] <= 0x9E)) continue;
+        t = text_trim(text_slice(t, 0, i));
+        if (t.size && t.data[t.size - 1] == '(') t.size--;
+        return text_trim(t);
+    }
+    return t;
+}
+
 /* Takes the text after an anchor at i. false: it cannot be an answer. */
 static bool take_anchored(const struct scan *s, int64_t i, const struct options *o, struct found *out)
 {
     const tare_text t = s->t;
     i = skip_filler(t, i);
     int64_t end = sentence_end(t, i);
+    if (is_request(text_slice(t, i, end))) return out->refused = true;
     if (i < t.size && t.data[i] == '$' && o->use_latex &&
         !at_text(t, i, "$$")) { /* earlier $ signs of currency may have shifted the pairs */
         const char *close = memchr(t.data + i + 1, '$', (size_t)(t.size - i - 1)),
@@ -264,7 +284,7 @@ static bool take_anchored(const struct scan *s, int64_t i, const struct options 
         if (s->env[k].begin >= offset && s->env[k].end <= offset + line.size)
             return take_joined(s, &s->env[k], 1, 1, false, out), true;
     if (!o->use_expr) return false;
-    line = to_bold_end(strip_marks(line));
+    line = to_bold_end(strip_marks(to_sign(strip_marks(line))));
     if (line.size && line.data[0] == '$') line = text_slice(line, 1, line.size);
     const tare_text whole = line;
     if (starts_number(line)) line = strip_marks(numeric_front(line));
@@ -372,7 +392,9 @@ static bool bold_end(tare_text t, tare_text *out, int64_t *begin)
         digits |= text_is_digit(out->data[k]);
         words += (unsigned char)out->data[k] >= 0xC0 || (text_is_letter(out->data[k]) && (!k || !text_is_letter(out->data[k - 1])));
     }
-    if (digits && words > 2 && !starts_number(*out) && !memchr(out->data, '=', (size_t)out->size) && !memchr(out->data, '$', (size_t)out->size)) return false;
+    if (digits && words > 2 && !starts_number(*out) && !memchr(out->data, '=', (size_t)out->size) &&
+        !memchr(out->data, '$', (size_t)out->size))
+        return false;
     return *begin = i - 1, out->size > 0 && text_is_space(t.data[i - 2]);
 }
 
@@ -480,7 +502,7 @@ static bool take_boxes(struct scan *s, struct found *out, tare_text *rest)
 static bool replaces_box(const struct scan *s, int64_t i, const struct options *o, const struct found *box, struct found *out)
 {
     static const char *const same[] = {"approx", "about", "roughly", "decimal", "\xE2\x89\x88", "round", NULL};
-    if (i < 0 || !box->n || i < box->text[0].data - s->t.data) return false;
+    if (i < 0 || !box->n || i < sentence_end(s->t, box->text[box->n - 1].data - s->t.data)) return false;
     const tare_text near = text_slice(s->t, i, sentence_end(s->t, i));
     for (const char *const *w = same; *w; w++)
         if (text_find(near, *w) >= 0) return false;
@@ -490,7 +512,9 @@ static bool replaces_box(const struct scan *s, int64_t i, const struct options *
     while (k < value.size && !text_is_digit(value.data[k])) k++;
     if (k == value.size) return false;
     int64_t n = k;
-    while (n < value.size && (text_is_digit(value.data[n]) || (value.data[n] == '.' && n + 1 < value.size && text_is_digit(value.data[n + 1])))) n++;
+    while (n < value.size &&
+           (text_is_digit(value.data[n]) || (value.data[n] == '.' && n + 1 < value.size && text_is_digit(value.data[n + 1]))))
+        n++;
     for (int b = 0; b < box->n; b++) /* the same digits */
         for (int64_t p = 0; p + n - k <= box->text[b].size; p++)
             if (!memcmp(box->text[b].data + p, value.data + k, (size_t)(n - k))) return false;
@@ -546,19 +570,19 @@ static void find_answer(const struct options *o, tare_text t, struct found *out,
         if (final && ((rank == 0 && (o->boxed_priority > 0 || hoped)) || rank == 1)) {
             final = false;
             if (take_anchored(&s, s.final_at, o, out)) {
-                out->rule = "final answer";
+                out->rule = out->refused ? NULL : "final answer";
                 return;
             }
         }
         if (answer && rank >= 1) {
             answer = false;
             if (take_anchored(&s, s.answer_at, o, out)) {
-                out->rule = "answer";
+                out->rule = out->refused ? NULL : "answer";
                 return;
             }
         }
     }
-    if (rest->size || cut) return;
+    if (rest->size || cut || out->refused) return;
     take_guess(o, &s, out);
 }
 
@@ -569,8 +593,9 @@ static void check_answer(tare_text t, struct found *out)
     const tare_text last = out->text[out->n - 1], all = {out->text[0].data, last.data + last.size - out->text[0].data};
     const bool box = out->rule && !strcmp(out->rule, "box"), guess = out->rule && !strncmp(out->rule, "last", 4);
     if (out->read.size) t = out->read;
-    if (is_request(out->text[0]) || (guess && is_request(out->whole)) || is_denied(t, all) || (out->whole.size && is_corrected(t, all)) || is_retracted(t, all) ||
-        is_regretted(t, all.data - t.data + all.size) || (!box && !is_claimed(t, all, guess))) {
+    if (is_request(out->text[0]) || (guess && is_request(out->whole)) || is_denied(t, all) ||
+        (out->whole.size && is_corrected(t, all)) || is_retracted(t, all) || is_regretted(t, all.data - t.data + all.size) ||
+        (!box && !is_claimed(t, all, guess))) {
         *out = (struct found){.n = 0};
     } else if (out->n == 1) {
         out->operated = out->whole.size && is_operated(t, all);

@@ -41,8 +41,10 @@ static const tare_param PARAMS[] = {
     TARE_BOOL_PARAM("strict", "true", "names of symbols matter; false: they are matched in the order they appear", 0),
     TARE_BOOL_PARAM("number_words", "true", "numbers in English words count: \"twelve\", \"two and a half\", \"three quarters\"",
                     0),
-    TARE_BOOL_PARAM("evaluated", "false",
-                    "an operation that may restate the question (sum, product, integral, limit, derivative, gcd, mod) counts only where the gold answer has one", 0),
+    TARE_BOOL_PARAM(
+        "evaluated", "false",
+        "an operation that may restate the question (sum, product, integral, limit, derivative, gcd, mod) counts only where the gold answer has one",
+        0),
 };
 enum { P_GOLD, P_BOX, P_PLAIN, P_ROUNDING, P_UNIT, P_LETTERS, P_SET, P_STRICT, P_WORDS, P_EVALUATED, N_PARAMS };
 
@@ -370,11 +372,13 @@ static struct outcome run_pair(struct math *m, const tare_completion *a, struct 
     row_options(&m->o, a->row);
     take_gold(&m->o, a->answer, gold);
     widen_gold(m, a->answer, gold);
-    if (!clean_text(m, a->text, &t)) return (struct outcome){.code = NO_MEMORY, .reason = "no memory to read a completion", .gold = -1, .pred = -1};
+    if (!clean_text(m, a->text, &t))
+        return (struct outcome){.code = NO_MEMORY, .reason = "no memory to read a completion", .gold = -1, .pred = -1};
     extract_answer(&m->o, t, pred);
     if (m->o.evaluated && pred->n && restates_question(gold, pred)) {
         math_reset(m);
-        return (struct outcome){.code = TARE_VERDICT_WRONG, .reason = "an operation that only restates the question", .gold = -1, .pred = -1};
+        return (struct outcome){
+            .code = TARE_VERDICT_WRONG, .reason = "an operation that only restates the question", .gold = -1, .pred = -1};
     }
     return verify_answer(m, gold, pred);
 }

@@ -190,7 +190,7 @@ struct math {
     char *buffer;                    /* [4 * MAX_ANSWER] the folded answer that is being lexed */
     char *scratch;                   /* [2][4 * MAX_ANSWER] */
     int items[2][2 * MAX_ITEMS + 2]; /* of the lists being compared */
-    char *clean; /* the completion without programs and struck out text, of clean_capacity bytes */
+    char *clean;                     /* the completion without programs and struck out text, of clean_capacity bytes */
     int64_t clean_capacity;
     int nesting;
     int64_t steps;              /* remaining for this pair */
@@ -267,9 +267,10 @@ struct found {
     /* from the start of a single answer to the end of its sentence, if text follows it; size 0:
      * none */
     tare_text onward;
-    bool operated; /* the words after the number operate on it, so it does not count alone */
+    bool operated;  /* the words after the number operate on it, so it does not count alone */
+    bool refused;   /* the anchor announces a request */
     tare_text read; /* the text around a guess that was read; size 0: all */
-    int joints;    /* separators between the parts: enum joint */
+    int joints;     /* separators between the parts: enum joint */
 };
 /* Gives the text after the thought without programs and struck out text; false: no memory. It is valid until the next call. */
 bool clean_text(struct math *m, tare_text completion, tare_text *out);

@@ -3,8 +3,31 @@
 
 #include <string.h>
 
-static const char *const OPERATIONS[] = {"\\sum", "\\prod", "\\int", "\\iint", "\\iiint", "\\oint", "\\lim", "\\gcd", "\\operatorname{gcd}", "\\operatorname{lcm}", "\\text{gcd}", "\\text{lcm}", "\\bmod",
-                                         "\\mod", "\\pmod", "\\det", "\\frac{d}{d", "\\frac{\\mathrm{d}}{\\mathrm{d", "\\dfrac{d}{d", "\\frac{\\partial}{\\partial", "\\begin{vmatrix}", "gcd(", "lcm(", " mod ", NULL};
+static const char *const OPERATIONS[] = {"\\sum",
+                                         "\\prod",
+                                         "\\int",
+                                         "\\iint",
+                                         "\\iiint",
+                                         "\\oint",
+                                         "\\lim",
+                                         "\\gcd",
+                                         "\\operatorname{gcd}",
+                                         "\\operatorname{lcm}",
+                                         "\\text{gcd}",
+                                         "\\text{lcm}",
+                                         "\\bmod",
+                                         "\\mod",
+                                         "\\pmod",
+                                         "\\det",
+                                         "\\frac{d}{d",
+                                         "\\frac{\\mathrm{d}}{\\mathrm{d",
+                                         "\\dfrac{d}{d",
+                                         "\\frac{\\partial}{\\partial",
+                                         "\\begin{vmatrix}",
+                                         "gcd(",
+                                         "lcm(",
+                                         " mod ",
+                                         NULL};
 
 /* Returns what follows the last equals sign, where the value is. */
 static tare_text last_member(tare_text t)
@@ -40,7 +63,10 @@ static bool is_product(tare_text t)
         factors++;
         while (i < t.size && text_is_space(t.data[i])) i++;
         if (i == t.size) return factors > 1;
-        const int64_t sign = text_starts(t, i, "\\cdot", false) ? 5 : text_starts(t, i, "\\times", false) ? 6 : t.data[i] == '*' ? 1 : 0;
+        const int64_t sign = text_starts(t, i, "\\cdot", false)    ? 5
+                             : text_starts(t, i, "\\times", false) ? 6
+                             : t.data[i] == '*'                    ? 1
+                                                                   : 0;
         if (!sign) return false;
         for (i += sign; i < t.size && text_is_space(t.data[i]);) i++;
     }

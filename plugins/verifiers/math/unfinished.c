@@ -32,10 +32,10 @@ static tare_text word_before(tare_text t, int64_t i)
 /* Returns whether t ends in a command or a character that stands between two values. */
 static bool ends_in_operator(tare_text t)
 {
-    static const char *const commands[] = {"cdot", "times", "div", "frac", "le", "leq", "ge", "geq", "approx", "implies",
-                                           "pm", "sqrt", "in", "cup", "cap", "equiv", "Rightarrow", "to", NULL};
-    static const char *const signs[] = {"\xC3\x97", "\xC3\xB7", "\xE2\x88\x92", "\xC2\xB7", "\xE2\x89\xA4", "\xE2\x89\xA5",
-                                        "\xE2\x89\x88", "\xE2\x86\x92", "\xE2\x87\x92", NULL};
+    static const char *const commands[] = {"cdot", "times", "div", "frac", "le",  "leq",   "ge",         "geq", "approx", "implies",
+                                           "pm",   "sqrt",  "in",  "cup",  "cap", "equiv", "Rightarrow", "to",  NULL};
+    static const char *const signs[] = {"\xC3\x97",     "\xC3\xB7",     "\xE2\x88\x92", "\xC2\xB7",     "\xE2\x89\xA4",
+                                        "\xE2\x89\xA5", "\xE2\x89\x88", "\xE2\x86\x92", "\xE2\x87\x92", NULL};
     const char c = t.data[t.size - 1];
     const bool apart = t.size > 2 && text_is_space(t.data[t.size - 2]);
     if (c == '=' || c == '+' || c == '^' || c == '(' || c == ':') return t.size > 1;
@@ -52,14 +52,18 @@ static bool ends_in_operator(tare_text t)
 /* Returns whether the last word needs another one after it. */
 static bool ends_in_link(tare_text t)
 {
-    static const char *const words[] = {
-        "the",  "a",     "an",   "of",      "by",      "and",     "or",      "with",    "to",    "for",      "from",    "into",
-        "onto", "than",  "that", "which",   "because", "since",   "if",      "when",    "while", "where",    "whose",   "as",
-        "so",   "then",  "is",   "are",     "was",     "were",    "be",      "we",      "i",     "our",      "its",     "their",
-        "his",  "this",  "these", "those",  "each",    "every",   "but",     "plus",    "minus", "times",    "between", "at",
-        "next", "equals", "have", "has",    "gives",   "get",     "let",     "until",   "per",   "about",    "not",     "also",
-        "thus", "hence", "therefore",       "however", "must",    "should",  "would",   "will",  "can",      "does",    "need",
-        "using", "substituting", "subtract", "multiply", "divide", "compute", "calculate", "consider", "find", "solve", NULL};
+    static const char *const words[] = {"the",       "a",        "an",           "of",       "by",       "and",    "or",
+                                        "with",      "to",       "for",          "from",     "into",     "onto",   "than",
+                                        "that",      "which",    "because",      "since",    "if",       "when",   "while",
+                                        "where",     "whose",    "as",           "so",       "then",     "is",     "are",
+                                        "was",       "were",     "be",           "we",       "i",        "our",    "its",
+                                        "their",     "his",      "this",         "these",    "those",    "each",   "every",
+                                        "but",       "plus",     "minus",        "times",    "between",  "at",     "next",
+                                        "equals",    "have",     "has",          "gives",    "get",      "let",    "until",
+                                        "per",       "about",    "not",          "also",     "thus",     "hence",  "therefore",
+                                        "however",   "must",     "should",       "would",    "will",     "can",    "does",
+                                        "need",      "using",    "substituting", "subtract", "multiply", "divide", "compute",
+                                        "calculate", "consider", "find",         "solve",    NULL};
     const tare_text w = word_before(t, t.size);
     /* a letter alone is a name, and so is "A" */
     if (!w.size || (w.size == 1 && w.data[0] != 'a') || w.size == t.size) return false;
@@ -98,7 +102,8 @@ bool is_list_label(tare_text t, int64_t first, int64_t i)
     for (int n = 0; begin > 0 && n < LINES; n++) {
         const int64_t from = last_line(t, begin - 1);
         int before = 0;
-        for (k = from; k < begin && strchr(" \t*>", t.data[k]); k++) {}
+        for (k = from; k < begin && strchr(" \t*>", t.data[k]); k++) {
+        }
         const int64_t digits = k;
         while (k < begin && k < digits + NUMBER && text_is_digit(t.data[k])) before = 10 * before + (t.data[k++] - '0');
         if (k > digits && t.data[k] == t.data[i] && before == value - 1) return true;
@@ -127,18 +132,23 @@ bool is_unfinished(tare_text t)
 bool is_request(tare_text t)
 {
     static const char *const always[] = {
-        "find",     "determine", "compute",  "calculate", "evaluate",  "simplify",  "solve",       "factor",    "factorize", "factorise",
-        "express",  "prove",     "verify",   "estimate",  "identify",  "derive",    "differentiate", "integrate", "minimize",  "maximize",
-        "minimise", "maximise",  "consider", "suppose",   "assume",    "rewrite",   "rationalize", "rationalise", "replace", "insert",
-        "enter",    "provide",   "expand",   "describe",  "explain",   "convert",   "what",        "how",       "why",       NULL};
-    static const char *const verbs[] = {"give",   "state", "write", "show", "count", "list",  "put",   "place", "fill", "complete", "use",
-                                        "reduce", "name",  "work",  "plot", "graph", "sketch", "round", "let",  "draw", "construct", NULL};
-    static const char *const objects[] = {"the", "a", "an", "all", "each", "your", "that", "out", "down", "in", "it", "any", "to", "here", NULL};
+        "find",          "determine", "compute",     "calculate",   "evaluate", "simplify", "solve",    "factor",
+        "factorize",     "factorise", "express",     "prove",       "verify",   "estimate", "identify", "derive",
+        "differentiate", "integrate", "minimize",    "maximize",    "minimise", "maximise", "consider", "suppose",
+        "assume",        "rewrite",   "rationalize", "rationalise", "replace",  "insert",   "enter",    "provide",
+        "expand",        "describe",  "explain",     "convert",     "what",     "how",      "why",      NULL};
+    static const char *const verbs[] = {"give",   "state",    "write", "show",   "count",     "list", "put",  "place",
+                                        "fill",   "complete", "use",   "reduce", "name",      "work", "plot", "graph",
+                                        "sketch", "round",    "let",   "draw",   "construct", NULL};
+    static const char *const objects[] = {"the",  "a",  "an", "all", "each", "your", "that", "out",
+                                          "down", "in", "it", "any", "to",   "here", NULL};
     static const char *const asks[] = {"is", "are", "does", "do", "can", "could", "which", "when", "where", "who", "will", NULL};
     for (bool more = true; more && t.size;) {
         t = text_trim(t);
         more = false;
-        for (const char *const *w = (const char *const[]){"\\text{", "\\textbf{", "\\mathrm{", "\\textit{", "$", "*", "\"", "please ", "Please ", NULL}; *w; w++)
+        for (const char *const *w = (const char *const[]){"\\text{", "\\textbf{", "\\mathrm{", "\\textit{", "$", "*", "\"",
+                                                          "please ", "Please ", NULL};
+             *w; w++)
             if (at_text(t, 0, *w)) t = text_slice(t, (int64_t)strlen(*w), t.size), more = true;
     }
     int64_t k = 0;
@@ -159,9 +169,27 @@ bool is_request(tare_text t)
 
 tare_text without_closing(tare_text t)
 {
-    static const char *const openings[] = {
-        "let me know", "please let me know", "i hope", "hope this", "hope that", "feel free", "please feel free", "if you have", "if you need",
-        "if you would like", "if you'd like", "if you want", "would you like", "do you want", "do you have", "happy to", "i'm happy to", "good luck", "thank", "is there anything", NULL};
+    static const char *const openings[] = {"let me know",
+                                           "please let me know",
+                                           "i hope",
+                                           "hope this",
+                                           "hope that",
+                                           "feel free",
+                                           "please feel free",
+                                           "if you have",
+                                           "if you need",
+                                           "if you would like",
+                                           "if you'd like",
+                                           "if you want",
+                                           "would you like",
+                                           "do you want",
+                                           "do you have",
+                                           "happy to",
+                                           "i'm happy to",
+                                           "good luck",
+                                           "thank",
+                                           "is there anything",
+                                           NULL};
     for (int n = 0; n < 3; n++) {
         tare_text s = without_blanks(t);
         int64_t k = s.size;
@@ -197,9 +225,10 @@ static bool has_value(const struct scan *s, int64_t begin, int64_t end)
 /* Returns whether the main clause goes on in the text: a verb with its own value ("the cost for 3 pens is 15"), or a clause after a comma. */
 static bool goes_on(const struct scan *s, int64_t begin, int64_t end, bool verbs)
 {
-    static const char *const finite[] = {"is",    "are",   "was",   "were",    "has",    "have",  "had",   "equals", "equal", "gives", "makes", "leaves",
-                                         "remain", "remains", "gets", "needs", "need",   "takes", "costs", "cost",   "pays",  "will",  "would", "totals",
-                                         "becomes", "we",   "total", "spends", "earns",  "get",   "makes", "so",     "then",  "therefore", NULL};
+    static const char *const finite[] = {"is",     "are",   "was",    "were",   "has",     "have",   "had",       "equals", "equal",
+                                         "gives",  "makes", "leaves", "remain", "remains", "gets",   "needs",     "need",   "takes",
+                                         "costs",  "cost",  "pays",   "will",   "would",   "totals", "becomes",   "we",     "total",
+                                         "spends", "earns", "get",    "makes",  "so",      "then",   "therefore", NULL};
     static const char *const adding[] = {"which", "not", "that", "as", "since", "because", "where", "rather", NULL};
     for (int64_t i = begin; i < end;) {
         const int e = formula_at(s, i);
@@ -227,7 +256,8 @@ static bool goes_on(const struct scan *s, int64_t begin, int64_t end, bool verbs
 static bool opens_clause(tare_text t, int64_t begin, int64_t i, bool *verbs, bool *keep)
 {
     static const char *const reasons[] = {"since ", "because ", "rather than ", "instead of ", "and not ", "not ", "unlike ", NULL};
-    static const char *const others[] = {"when ", "where ", "attained at ", "achieved at ", "with ", "occurring at ", "which occurs ", "for which ", "at which ", NULL};
+    static const char *const others[] = {"when ",         "where ",        "attained at ", "achieved at ", "with ",
+                                         "occurring at ", "which occurs ", "for which ",   "at which ",    NULL};
     *keep = false;
     if (t.data[i] == '(') {
         /* (since 11 fails), not (a, b) or (x + 1) */
