@@ -113,9 +113,14 @@ static void blank_bold(struct math *m, tare_text t)
 bool clean_text(struct math *m, tare_text completion, tare_text *out)
 {
     const tare_text t = text_after_thought(completion);
-    const bool fences = text_find(t, "```") >= 0 || text_find(t, "~~") >= 0,
-               struck = fences || text_find(t, "\\cancel{\\boxed") >= 0;
-    const bool tags = t.size && memchr(t.data, '<', (size_t)t.size), bold = text_find(t, "\\textbf{") >= 0;
+    const bool fences = t.size && (memchr(t.data, '`', (size_t)t.size) || memchr(t.data, '~', (size_t)t.size));
+    const bool tags = t.size && memchr(t.data, '<', (size_t)t.size);
+    bool struck = fences, bold = false;
+    for (const char *p = t.data; t.size && (p = memchr(p, '\\', (size_t)(t.data + t.size - p))); p++) {
+        if (p + 1 == t.data + t.size || (p[1] != 'c' && p[1] != 't')) continue;
+        struck |= text_starts(t, p - t.data, "\\cancel{\\boxed", false);
+        bold |= text_starts(t, p - t.data, "\\textbf{", false);
+    }
     *out = t;
     if (!fences && !struck && !tags && !bold) return true;
     if (t.size > m->clean_capacity) {

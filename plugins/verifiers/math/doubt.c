@@ -62,8 +62,10 @@ enum {
     RESUME = 2048, /* ends a report */
     THEN = 4096,   /* ends a hypothesis */
     REPLACE = 8192,
-    BEGINS = 16384, /* a word before "suppose" that leaves it an imperative */
-    SAY = 32768     /* people say */
+    BEGINS = 16384,    /* a word before "suppose" that leaves it an imperative */
+    SAY = 32768,       /* people say */
+    CONDITION = 65536, /* if, in front of UNREAL */
+    UNREAL = 131072
 };
 
 struct entry {
@@ -107,6 +109,7 @@ static const struct entry *const BY_LETTER[26] = {
                                          {"i", SPEAKER},
                                          {"initially", SPEAKER},
                                          {"imagine", IMAGINE},
+                                         {"if", CONDITION},
                                          {"instead", RESUME},
                                          {"it", OBJECT},
                                          {"its", OBJECT},
@@ -122,7 +125,8 @@ static const struct entry *const BY_LETTER[26] = {
     ['n' - 'a'] = (const struct entry[]){{"naive", ALONE}, {"naively", ALONE}, {"now", BEGINS}, {0}},
     ['o' - 'a'] = (const struct entry[]){{"old", REJECTED}, {"original", REJECTED}, {"one", PERSON}, {"originally", SPEAKER}, {0}},
     ['p' - 'a'] =
-        (const struct entry[]){{"previous", REJECTED}, {"pitfall", RESULT}, {"people", PERSON}, {"pretend", IMAGINE}, {0}},
+        (const struct entry[]){
+            {"previous", REJECTED}, {"pitfall", RESULT}, {"people", PERSON}, {"pretend", IMAGINE}, {"please", REPLACE}, {0}},
     ['r' - 'a'] = (const struct entry[]){{"replace", REPLACE}, {"right", RESUME}, {0}},
     ['s' - 'a'] = (const struct entry[]){{"solution", RESULT},
                                          {"say", THINK | SAY},
@@ -151,9 +155,13 @@ static const struct entry *const BY_LETTER[26] = {
                                          {"then", THEN},
                                          {0}},
     ['u' - 'a'] = (const struct entry[]){{"us", BEGINS}, {0}},
-    ['w' - 'a'] =
-        (const struct entry[]){
-            {"wrongly", ALONE}, {"wrong", REJECTED}, {"would", MIGHT}, {"wrote", TOLD}, {"we", SPEAKER | BEGINS}, {0}},
+    ['w' - 'a'] = (const struct entry[]){{"wrongly", ALONE},
+                                         {"were", UNREAL},
+                                         {"wrong", REJECTED},
+                                         {"would", MIGHT},
+                                         {"wrote", TOLD},
+                                         {"we", SPEAKER | BEGINS},
+                                         {0}},
     ['y' - 'a'] = (const struct entry[]){{"you", PERSON}, {0}},
 };
 
@@ -182,13 +190,15 @@ bool is_reported(tare_text t, int64_t begin, int64_t end)
     tare_text word[WORDS];
     const int64_t stop = sentence_stop(t, end);
     int n = cut_words(text_slice(t, sentence_begin(t, begin), begin), word);
-    bool report = false, hypothesis = false;
+    bool report = false, hypothesis = false, condition = false;
     unsigned before = 0, next = n ? kind_of(word[0]) : 0;
     for (int k = 0; k < n; k++) {
         const unsigned kind = next;
         next = k + 1 < n ? kind_of(word[k + 1]) : 0;
         if (kind & RESUME) report = hypothesis = false;
-        if (kind & THEN) hypothesis = false;
+        if (kind & THEN) hypothesis = condition = false;
+        condition |= kind & CONDITION;
+        hypothesis |= condition && kind & UNREAL;
         report |= is_report(before, kind, next, !k);
         hypothesis |= kind & IMAGINE && (!k || before & (THEN | BEGINS));
         before = kind;

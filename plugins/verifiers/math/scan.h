@@ -36,6 +36,11 @@ static inline int64_t after_comment(const struct scan *s, int64_t i)
     return k < s->comments_end ? k + 3 : i;
 }
 
+/* ---------------------------------------------------------------- boxes and formulas (marks.c) */
+
+void find_boxes(struct scan *s);
+void find_environments(struct scan *s); /* $..$, \(..\), \[..\] */
+
 /* ---------------------------------------------------------------- anchors (anchor.c) */
 
 int64_t skip_filler(tare_text t, int64_t i);

@@ -39,7 +39,7 @@ static bool ends_in_operator(tare_text t)
     const char c = t.data[t.size - 1];
     const bool apart = t.size > 2 && text_is_space(t.data[t.size - 2]);
     if (c == '=' || c == '+' || c == '^' || c == '(' || c == ':') return t.size > 1;
-    if (strchr("-*/<>&|", c)) return apart;
+    if (strchr("-*/<>&", c)) return apart;
     for (const char *const *s = signs; *s; s++) {
         const int64_t n = (int64_t)strlen(*s);
         if (t.size > n + 1 && !memcmp(t.data + t.size - n, *s, (size_t)n) && text_is_space(t.data[t.size - n - 1])) return true;
@@ -52,18 +52,17 @@ static bool ends_in_operator(tare_text t)
 /* Returns whether the last word needs another one after it. */
 static bool ends_in_link(tare_text t)
 {
-    static const char *const words[] = {"the",       "a",        "an",           "of",       "by",       "and",    "or",
-                                        "with",      "to",       "for",          "from",     "into",     "onto",   "than",
-                                        "that",      "which",    "because",      "since",    "if",       "when",   "while",
-                                        "where",     "whose",    "as",           "so",       "then",     "is",     "are",
-                                        "was",       "were",     "be",           "we",       "i",        "our",    "its",
-                                        "their",     "his",      "this",         "these",    "those",    "each",   "every",
-                                        "but",       "plus",     "minus",        "times",    "between",  "at",     "next",
-                                        "equals",    "have",     "has",          "gives",    "get",      "let",    "until",
-                                        "per",       "about",    "not",          "also",     "thus",     "hence",  "therefore",
-                                        "however",   "must",     "should",       "would",    "will",     "can",    "does",
-                                        "need",      "using",    "substituting", "subtract", "multiply", "divide", "compute",
-                                        "calculate", "consider", "find",         "solve",    NULL};
+    static const char *const words[] = {
+        "the",          "a",        "an",       "of",     "by",       "and",       "or",       "with",    "to",
+        "for",          "from",     "into",     "onto",   "than",     "that",      "which",    "because", "since",
+        "if",           "when",     "while",    "where",  "whose",    "as",        "so",       "then",    "is",
+        "are",          "was",      "were",     "be",     "we",       "i",         "our",      "its",     "their",
+        "his",          "this",     "these",    "those",  "each",     "every",     "but",      "plus",    "minus",
+        "times",        "between",  "at",       "next",   "equals",   "have",      "has",      "gives",   "get",
+        "let",          "until",    "per",      "about",  "not",      "also",      "thus",     "hence",   "therefore",
+        "however",      "must",     "should",   "would",  "will",     "can",       "does",     "need",    "using",
+        "substituting", "subtract", "multiply", "divide", "compute",  "calculate", "consider", "find",    "solve",
+        "needs",        "takes",    "costs",    "makes",  "contains", "equal",     "and/or",   NULL};
     const tare_text w = word_before(t, t.size);
     /* a letter alone is a name, and so is "A" */
     if (!w.size || (w.size == 1 && w.data[0] != 'a') || w.size == t.size) return false;
@@ -136,7 +135,7 @@ bool is_request(tare_text t)
         "factorize",     "factorise", "express",     "prove",       "verify",   "estimate", "identify", "derive",
         "differentiate", "integrate", "minimize",    "maximize",    "minimise", "maximise", "consider", "suppose",
         "assume",        "rewrite",   "rationalize", "rationalise", "replace",  "insert",   "enter",    "provide",
-        "expand",        "describe",  "explain",     "convert",     "what",     "how",      "why",      NULL};
+        "expand",        "describe",  "explain",     "convert",     NULL};
     static const char *const verbs[] = {"give",   "state",    "write", "show",   "count",     "list", "put",  "place",
                                         "fill",   "complete", "use",   "reduce", "name",      "work", "plot", "graph",
                                         "sketch", "round",    "let",   "draw",   "construct", NULL};
@@ -161,8 +160,12 @@ bool is_request(tare_text t)
     int64_t n = k;
     while (n < t.size && text_is_letter(t.data[n])) n++;
     if (one_of(first, verbs) && one_of(text_slice(t, k, n), objects)) return true;
+    static const char *const words[] = {"what", "how", "why", NULL}, *const after[] = {"is",    "are",  "was",  "does", "do",
+                                                                                       "would", "will", "many", "much", "long",
+                                                                                       "far",   "old",  NULL};
+    if (one_of(first, words) && one_of(text_slice(t, k, n), after)) return true;
     while (t.size && strchr("}$* ", t.data[t.size - 1])) t.size--;
-    return one_of(first, asks) && t.size && t.data[t.size - 1] == '?';
+    return (one_of(first, asks) || one_of(first, words)) && t.size && t.data[t.size - 1] == '?';
 }
 
 /* ---------------------------------------------------------------- closing lines */
@@ -236,7 +239,7 @@ static bool goes_on(const struct scan *s, int64_t begin, int64_t end, bool verbs
             i = s->env[e].end;
             continue;
         }
-        if (s->t.data[i] == '=') return true;
+        if (s->t.data[i] == '=' && !(i > 2 && text_is_letter(s->t.data[i - 2]) && !text_is_letter(s->t.data[i - 3]))) return true;
         if (s->t.data[i] == ',' || s->t.data[i] == ';' || s->t.data[i] == ':') {
             int64_t k = i + 1;
             while (k < end && s->t.data[k] == ' ') k++;
@@ -256,8 +259,8 @@ static bool goes_on(const struct scan *s, int64_t begin, int64_t end, bool verbs
 static bool opens_clause(tare_text t, int64_t begin, int64_t i, bool *verbs, bool *keep)
 {
     static const char *const reasons[] = {"since ", "because ", "rather than ", "instead of ", "and not ", "not ", "unlike ", NULL};
-    static const char *const others[] = {"when ",         "where ",        "attained at ", "achieved at ", "with ",
-                                         "occurring at ", "which occurs ", "for which ",   "at which ",    NULL};
+    static const char *const others[] = {"when ",         "where ", "attained at ", "achieved at ", "with ", "occurring at ",
+                                         "which occurs ", "among ", "for which ",   "at which ",    NULL};
     *keep = false;
     if (t.data[i] == '(') {
         /* (since 11 fails), not (a, b) or (x + 1) */
