@@ -22,7 +22,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { P_FIELD, P_PARTIAL, P_WORDS, P_CPU, P_WALL, P_MEMORY, P_OUTPUT, P_FILES, P_SANDBOX, P_PYTHON, N_PARAMS };
+enum { P_FIELD, P_PARTIAL, P_WORDS, P_CPU, P_WALL, P_MEMORY, P_OUTPUT, P_FILES, P_SANDBOX, P_PYTHON, P_OPENED, N_PARAMS };
 /* a program is passed as an argument, which Linux limits to 128 KB */
 enum { PROGRAM_MAX = 120000, MARK = 32 };
 static const char *const SANDBOXES[] = {"full", "limits", NULL};
@@ -34,6 +34,7 @@ static const char *const SANDBOXES[] = {"full", "limits", NULL};
     }
 
 static const tare_param PARAMS[N_PARAMS] = {
+    [P_OPENED] = OPENED_PARAM,
     [P_FIELD] = TARE_STRING_PARAM("field", "tests", "the row's field that holds its tests", 0),
     [P_PARTIAL] =
         TARE_BOOL_PARAM("partial", "false",
@@ -203,7 +204,7 @@ static tare_status run_tests(const struct code *c, const struct tests *t, tare_t
 
 static tare_status verify_answer(const struct code *c, const tare_completion *a, tare_verdict *v, tare_error *error)
 {
-    const tare_text program = text_last_block(text_trim(text_after_thought(a->text)));
+    const tare_text program = text_last_block(text_trim(text_after_opened(a->text, c->values[P_OPENED].i)));
     struct tests t;
     tare_status s = tests_read(a->row, c->values[P_FIELD].s, &t, error);
     if (s)

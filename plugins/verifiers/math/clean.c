@@ -112,7 +112,7 @@ static void blank_bold(struct math *m, tare_text t)
 
 bool clean_text(struct math *m, tare_text completion, tare_text *out)
 {
-    const tare_text t = text_after_thought(completion);
+    const tare_text t = text_after_opened(completion, m->o.opened);
     const bool fences = t.size && (memchr(t.data, '`', (size_t)t.size) || memchr(t.data, '~', (size_t)t.size));
     const bool tags = t.size && memchr(t.data, '<', (size_t)t.size);
     bool struck = fences, bold = false;

@@ -45,8 +45,9 @@ static const tare_param PARAMS[] = {
         "evaluated", "false",
         "an operation that may restate the question (sum, product, integral, limit, derivative, gcd, mod) counts only where the gold answer has one",
         0),
+    OPENED_PARAM,
 };
-enum { P_GOLD, P_BOX, P_PLAIN, P_ROUNDING, P_UNIT, P_LETTERS, P_SET, P_STRICT, P_WORDS, P_EVALUATED, N_PARAMS };
+enum { P_GOLD, P_BOX, P_PLAIN, P_ROUNDING, P_UNIT, P_LETTERS, P_SET, P_STRICT, P_WORDS, P_EVALUATED, P_OPENED, N_PARAMS };
 
 /* ---------------------------------------------------------------- one pair */
 
@@ -420,6 +421,7 @@ static tare_status create(const tare_setup *setup, void **self, tare_error *erro
         .use_expr = true,
         .guess = values[P_PLAIN].i,
         .evaluated = values[P_EVALUATED].i,
+        .opened = values[P_OPENED].i,
         .unit_missing = values[P_UNIT].i,
         .letter_case = values[P_LETTERS].i,
         .number_words = values[P_WORDS].i,

@@ -164,6 +164,7 @@ struct options {
     int64_t rounding;       /* decimals that must agree when one side is a decimal; -1: exact */
     bool strict, allow_set_relation, gold_latex, gold_auto, use_latex, use_expr;
     bool unit_missing, letter_case, number_words;
+    bool opened;    /* the prompt has opened the thought */
     bool guess;     /* the last number of a text that announces none counts */
     bool evaluated; /* an operation that only restates the question is no answer */
 };

@@ -362,6 +362,19 @@ static void test_evaluated(void **state)
     TRY_CASES(cases, ((const char *const[]){"evaluated=true", NULL}));
 }
 
+static void test_opened(void **state)
+{
+    (void)state;
+    static const struct found_case cases[] = {
+        {"5+5=10, so maybe \\boxed{10}. But wait, is it", "10", false},
+        {"5+5=10, so maybe 10", "10", false},
+        {"5+5=10.</think>\\boxed{10}", "10", true},
+        {"<think>5+5=10.</think>The answer is 10.", "10", true},
+        {"5+5=10.</think>", "10", false},
+    };
+    TRY_CASES(cases, ((const char *const[]){"opened=true", NULL}));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +387,7 @@ int main(void)
         cmocka_unit_test(test_anchors_with_signs),
         cmocka_unit_test(test_guesses_off),
         cmocka_unit_test(test_evaluated),
+        cmocka_unit_test(test_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
