@@ -132,7 +132,7 @@ static tare_status has_affix(struct call *c, bool at_end, bool *out)
 
 static tare_status do_startswith(struct call *c, struct value *out)
 {
-    bool yes;
+    bool yes = false;
     TRY(has_affix(c, false, &yes));
     *out = value_bool(yes);
     return TARE_OK;
@@ -140,7 +140,7 @@ static tare_status do_startswith(struct call *c, struct value *out)
 
 static tare_status do_endswith(struct call *c, struct value *out)
 {
-    bool yes;
+    bool yes = false;
     TRY(has_affix(c, true, &yes));
     *out = value_bool(yes);
     return TARE_OK;
@@ -148,7 +148,7 @@ static tare_status do_endswith(struct call *c, struct value *out)
 
 static tare_status do_removeprefix(struct call *c, struct value *out)
 {
-    bool yes;
+    bool yes = false;
     TRY(has_affix(c, false, &yes));
     const int64_t n = yes && c->arg[0]->type == V_STRING ? c->arg[0]->s.size : 0;
     *out = value_string(c->self.s.data + n, c->self.s.size - n);
@@ -157,7 +157,7 @@ static tare_status do_removeprefix(struct call *c, struct value *out)
 
 static tare_status do_removesuffix(struct call *c, struct value *out)
 {
-    bool yes;
+    bool yes = false;
     TRY(has_affix(c, true, &yes));
     const int64_t n = yes && c->arg[0]->type == V_STRING ? c->arg[0]->s.size : 0;
     *out = value_string(c->self.s.data, c->self.s.size - n);

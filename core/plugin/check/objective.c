@@ -223,7 +223,7 @@ static tare_status test_token_cost(struct check *c, struct err *e)
     TRY(tokens_batch(c, TOKENS_MIXED, &x, e));
     TRY(tokens_run(c, i, &x, 0, e));
     tare_tokens t;
-    TRY(tokens_view(c, i, &x, (struct tokens_range){0, x.t.n}, &t, e));
+    TRY(tokens_view(c, i, &x, (struct tokens_range){0, x.t.n, false}, &t, e));
     check_watch(c, false);
     for (int round = 0; round < 2000; round++) {
         const double start = clock_seconds();

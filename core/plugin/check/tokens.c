@@ -223,7 +223,7 @@ static tare_status call_annotate(struct check *c, const struct plugin_instance *
     struct plugin_call call;
     tare_tokens t;
     if (!f->annotate) return TARE_OK;
-    TRY(tokens_view(c, i, x, (struct tokens_range){0, x->t.n, .before = true}, &t, e));
+    TRY(tokens_view(c, i, x, (struct tokens_range){0, x->t.n, true}, &t, e));
     TRY(new_numbers(c, n, 0, &x->annotated, e));
     plugin_enter(&call);
     TRY(plugin_leave(&call, i, "annotate", t.step, f->annotate(i->self, &t, x->annotated, &call.error), e));
@@ -236,7 +236,7 @@ static tare_status call_annotate(struct check *c, const struct plugin_instance *
 tare_status tokens_collect(struct check *c, const struct plugin_instance *i, const struct tokens_trial *x, int64_t rollout,
                            double *sum, struct err *e)
 {
-    const struct tokens_range r = {x->t.token_begin[rollout], x->t.token_begin[rollout + 1] - x->t.token_begin[rollout]};
+    const struct tokens_range r = {x->t.token_begin[rollout], x->t.token_begin[rollout + 1] - x->t.token_begin[rollout], false};
     const tare_token_loss loss = {.struct_size = sizeof loss,
                                   .value = x->out.value + r.first,
                                   .dlogprob = x->out.dlogprob + r.first,
@@ -294,7 +294,7 @@ tare_status tokens_compute(struct check *c, const struct plugin_instance *i, str
     TRY(arena_new(&c->arena, &x->collected, i->sizes.collect + 1, e));
     if (!block) block = x->t.n;
     for (int64_t first = 0; first < x->t.n; first += block)
-        TRY(one_block(c, i, x, (struct tokens_range){first, x->t.n - first < block ? x->t.n - first : block}, e));
+        TRY(one_block(c, i, x, (struct tokens_range){first, x->t.n - first < block ? x->t.n - first : block, false}, e));
     return collect_all(c, i, x, e);
 }
 

@@ -23,7 +23,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { P_FIELD, P_PARTIAL, P_WORDS, P_CPU, P_WALL, P_MEMORY, P_OUTPUT, P_FILES, P_SANDBOX, P_PYTHON, N_PARAMS };
+enum { P_FIELD, P_PARTIAL, P_WORDS, P_CPU, P_WALL, P_MEMORY, P_OUTPUT, P_FILES, P_SANDBOX, P_PYTHON, P_OPENED, N_PARAMS };
 /* a program is passed as an argument, which Linux limits to 128 KB */
 enum { PROGRAM_MAX = 120000, MARK = 32 };
 static const char *const SANDBOXES[] = {"full", "limits", NULL};
@@ -35,6 +35,7 @@ static const char *const SANDBOXES[] = {"full", "limits", NULL};
     }
 
 static const tare_param PARAMS[N_PARAMS] = {
+    [P_OPENED] = OPENED_PARAM,
     [P_FIELD] = TARE_STRING_PARAM("field", "tests", "the row's field that holds its tests", 0),
     [P_PARTIAL] =
         TARE_BOOL_PARAM("partial", "false",
@@ -206,7 +207,7 @@ static tare_status verify_answer(const struct code *c, const tare_completion *a,
 {
     char *copy = malloc((size_t)a->text.size + 1);
     if (!copy) return tare_fail(error, TARE_E_NOMEM, "no memory to read a completion");
-    const tare_text program = fence_value(text_after_thought(a->text), FENCE_PYTHON, copy);
+    const tare_text program = fence_value(text_after_opened(a->text, c->values[P_OPENED].i), FENCE_PYTHON, copy);
     struct tests t;
     tare_status s = tests_read(a->row, c->values[P_FIELD].s, &t, error);
     if (s)

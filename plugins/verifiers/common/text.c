@@ -82,6 +82,11 @@ tare_text text_after_thought(tare_text t)
     return text_find_last(rest, "<think>") < 0 ? rest : (tare_text){"", 0};
 }
 
+tare_text text_after_opened(tare_text t, bool opened)
+{
+    return opened && text_find_last(t, "</think>") < 0 ? (tare_text){"", 0} : text_after_thought(t);
+}
+
 tare_text text_tagged_answer(tare_text t)
 {
     const int64_t begin = text_find_last(t, "<answer>");

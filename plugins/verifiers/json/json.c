@@ -22,11 +22,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { P_COMPARE, P_SCHEMA, P_FIELD, P_LIMIT, N_PARAMS };
+enum { P_COMPARE, P_SCHEMA, P_FIELD, P_LIMIT, P_OPENED, N_PARAMS };
 enum { BY_SCHEMA, BY_ANSWER, BY_BOTH, BY_NONE };
 static const char *const COMPARES[] = {"schema", "answer", "both", "none", NULL};
 
 static const tare_param PARAMS[N_PARAMS] = {
+    [P_OPENED] = OPENED_PARAM,
     [P_COMPARE] = TARE_CHOICE_PARAM(
         "compare", "schema", "the value must match the schema, equal the row's answer, both, or be any JSON (none)", COMPARES, 0),
     [P_SCHEMA] = TARE_PATH_PARAM("schema", "", "file of the schema; empty: each row has its own, in `field`", 0),
@@ -130,7 +131,7 @@ static tare_status verify_answer(const struct verifier *j, const tare_completion
     const bool needs_schema = by_schema(j), needs_answer = by_answer(j->values);
     char *copy = malloc((size_t)a->text.size + 1);
     if (!copy) return tare_fail(error, TARE_E_NOMEM, "no memory to read a completion");
-    const tare_text t = fence_value(text_after_thought(a->text), FENCE_JSON, copy);
+    const tare_text t = fence_value(text_after_opened(a->text, j->values[P_OPENED].i), FENCE_JSON, copy);
     struct schema *own = NULL;
     tare_status s = needs_schema && !j->schema ? row_schema(j, a->row, &own, error) : TARE_OK;
     json_t *answer = !s && needs_answer ? parse_value(text_trim(a->answer)) : NULL, *value = NULL;
