@@ -29,11 +29,13 @@
 static const tare_param PARAMS[] = {
     TARE_STRING_PARAM("letters", "ABCDEFGHIJ", "the options' letters for rows that have neither choices nor letters", 0),
     TARE_BOOL_PARAM("lowercase", "true", "(b) and b) are B, and so is b in a box; a bare lower-case letter never is", 0),
+    OPENED_PARAM,
 };
-enum { P_LETTERS, P_LOWERCASE, N_PARAMS };
+enum { P_LETTERS, P_LOWERCASE, P_OPENED, N_PARAMS };
 
 struct self {
     struct options defaults;
+    bool opened;
 };
 
 /* Reads option texts from a JSON array of strings. Texts with escapes are skipped because they
@@ -83,7 +85,7 @@ static tare_status verify_answer(const struct self *self, const tare_completion 
     const char gold = choice_of_gold(&o, a->answer);
     char *clean = malloc((size_t)a->text.size + 1);
     if (!clean) return tare_fail(error, TARE_E_NOMEM, "no memory to read a completion");
-    struct chosen c = choice_extract(&o, choice_clean(a->text, clean));
+    struct chosen c = choice_extract(&o, choice_clean(text_after_opened(a->text, self->opened), clean));
     free(clean);
     const tare_text letter = {&c.letter, c.letter != 0};
     if (!gold) return verdict_set(v, TARE_VERDICT_UNPARSABLE, 0, letter, "the answer of the row names no option");
@@ -106,6 +108,7 @@ static tare_status create(const tare_setup *setup, void **out, tare_error *error
     self->defaults.n = (int)n;
     memcpy(self->defaults.letters, letters, n);
     self->defaults.lowercase = values[P_LOWERCASE].i;
+    self->opened = values[P_OPENED].i;
     *out = self;
     return TARE_OK;
 }

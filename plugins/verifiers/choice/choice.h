@@ -22,9 +22,9 @@ struct chosen {
 struct chosen choice_extract(const struct options *o, tare_text t);
 char choice_of_gold(const struct options *o, tare_text answer);
 
-/* Writes the text after the thought to `to`, which has capacity for the completion, with blanks for
+/* Writes t, the text after the thought, to `to`, which has capacity for it, with blanks for
  * what is not the model's answer: programs in fences, struck out text, comments, control tokens. */
-tare_text choice_clean(tare_text completion, char *to);
+tare_text choice_clean(tare_text t, char *to);
 
 /* ---------------------------------------------------------------- options, as they are written (options.c) */
 

@@ -41,9 +41,8 @@ static int64_t struck_end(tare_text t, int64_t i)
     return i;
 }
 
-tare_text choice_clean(tare_text completion, char *to)
+tare_text choice_clean(tare_text t, char *to)
 {
-    const tare_text t = text_after_thought(completion);
     tare_text out = {to, t.size};
     struct fence f;
     if (t.size) memcpy(to, t.data, (size_t)t.size);

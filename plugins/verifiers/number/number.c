@@ -28,8 +28,9 @@ static const tare_param PARAMS[] = {
     TARE_BOOL_PARAM("thousands", "true", "a comma followed by exactly three digits separates thousands", 0),
     TARE_CHOICE_PARAM("percent", "drop", "value of 50%: 50 (drop) or 1/2 (hundredth), in the answer and in the completion",
                       PERCENTS, 0),
+    OPENED_PARAM,
 };
-enum { THOUSANDS, PERCENT, N_PARAMS };
+enum { THOUSANDS, PERCENT, OPENED, N_PARAMS };
 enum { PERCENT_DROP, PERCENT_HUNDREDTH };
 
 /* Reads the answer of the row, which must be one number. 1: read; 0: it is none; -1: no memory */
@@ -65,7 +66,7 @@ static tare_status compare(tare_text text, const struct options *o, const struct
 static tare_status verify_answer(const struct options *o, const tare_completion *a, tare_verdict *v, tare_error *error)
 {
     struct rational y = {0};
-    const tare_text after = text_after_thought(a->text);
+    const tare_text after = text_after_opened(a->text, o->opened);
     char *text = malloc((size_t)after.size * 2 + 1), *answer = malloc((size_t)a->answer.size * 2 + 1);
     tare_status s = TARE_OK;
     if (!text || !answer) {
@@ -90,7 +91,8 @@ static tare_status create(const tare_setup *setup, void **self, tare_error *erro
     const tare_value *values = setup->values;
     struct options *o = malloc(sizeof *o);
     if (!o) return tare_fail(error, TARE_E_NOMEM, "no memory");
-    *o = (struct options){.thousands = values[THOUSANDS].i, .hundredth = values[PERCENT].i == PERCENT_HUNDREDTH};
+    *o = (struct options){
+        .thousands = values[THOUSANDS].i, .opened = values[OPENED].i, .hundredth = values[PERCENT].i == PERCENT_HUNDREDTH};
     *self = o;
     return TARE_OK;
 }

@@ -5,7 +5,7 @@
 #include "common/text.h"
 
 struct options {
-    bool thousands, hundredth;
+    bool thousands, hundredth, opened;
 };
 
 /* A number as written, as spans of the text. den.size 0: no denominator; whole.size > 0: a mixed
