@@ -8,6 +8,7 @@
 #include "checkpoint/checkpoint.h"
 #include "cli/cli.h"
 #include "cli/data_show.h"
+#include "data/choices.h"
 #include "data/dataset.h"
 #include "data/files.h"
 #include "data/overlap.h"
@@ -34,7 +35,7 @@ const char data_usage[] =
     "show writes {\"where\",\"id\",\"prompt\",\"tokens\",\"answer\"} for the first N rows (default 3) of data.train or data.eval.\n"
     "prompt is the text that the model reads, with chat template, system message and suffix. CONFIG may be the folder of a run.\n";
 
-enum { REASONS = 8 };
+enum { REASONS = 8, ORDERED_SHOWN = 20 };
 
 /* Number of rows for each reason; reasons after the first few are counted together. */
 struct reasons {
@@ -56,6 +57,7 @@ struct checker {
     struct str kept; /* rows for write=OUT */
     bool keep;
     struct reasons reasons;
+    int64_t ordered; /* rows whose options cannot all change places */
 };
 
 /* Counts duplicates together, wherever the first of them is. */
@@ -168,12 +170,21 @@ static tare_status check_overlap(struct checker *k, const struct row *row, char 
     return TARE_OK;
 }
 
+/* Names the rows whose options data.permute_choices leaves in their places; they are valid. */
+static void note_order(struct checker *k, const struct row *row)
+{
+    const char *why = NULL;
+    if (!row->n_choices || row->messages.data || choices_movable(row, &why) == row->n_choices) return;
+    if (k->ordered++ < ORDERED_SHOWN) log_info("%s: the options are not all permuted: %s", row->where, why);
+}
+
 static tare_status check_valid_row(void *ctx, const struct row *row, char *reason, struct err *e)
 {
     struct checker *k = ctx;
     TRY(check_overlap(k, row, reason, e));
     if (!*reason) TRY(check_length(k, row, reason, e));
     if (!*reason) TRY(check_answer(k, row, reason, e));
+    if (!*reason) note_order(k, row);
     if (*reason || !k->keep) return TARE_OK;
     TRY(str_add(&k->kept, row->json.data, row->json.size, e));
     return str_add(&k->kept, "\n", 1, e);
@@ -258,11 +269,14 @@ static void close_checker(struct checker *k)
     str_free(&k->kept);
 }
 
-static void log_summary(const char *files, const struct dataset_check *c, const struct reasons *r, bool answers)
+static void log_summary(const char *files, const struct dataset_check *c, const struct checker *k, bool answers)
 {
+    const struct reasons *r = &k->reasons;
     const char *const unread = answers ? "" : "; the answers were not checked by a verifier (verifier=NAME)";
     for (int i = 0; i < r->n; i++)
         if (r->at[i].n > 1) log_info("%lld rows: %s", (long long)r->at[i].n, r->at[i].text);
+    if (k->ordered > ORDERED_SHOWN)
+        log_info("%lld rows: the options are not all permuted; the first %d are named above", (long long)k->ordered, ORDERED_SHOWN);
     if (c->bad)
         log_info("%s: %lld rows, %lld of them invalid (write=OUT writes the others)", files, (long long)c->rows, (long long)c->bad);
     else
@@ -313,7 +327,7 @@ static int check_data_files(int argc, char **argv)
     if (status)
         log_error(&e);
     else
-        log_summary(a.files.data, &check, &k.reasons, a.verifier != NULL);
+        log_summary(a.files.data, &check, &k, a.verifier != NULL);
     if (status) return err_exit_code(status);
     return check.bad && !a.write ? 1 : 0;
 }

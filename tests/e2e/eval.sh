@@ -84,6 +84,15 @@ PY
 fi
 eval_ eval.out=mc2 data.eval=mc.jsonl verifier.plugins=choice data.permute_seed=5 > /dev/null
 cmp -s mc/samples.jsonl mc2/samples.jsonl && bad "the permutation does not depend on the seed" || ok
+# Options that speak of others keep their places, and data check names the rows.
+cat > places.jsonl <<'ROWS'
+{"id":"p1","question":"1+1=","choices":["2","3","Both A and B","5"],"answer":"A"}
+{"id":"p2","question":"2+1=","choices":["2","3","4","None of the above"],"answer":"B"}
+{"id":"p3","question":"2+2=","choices":["2","3","4","5"],"answer":"C"}
+ROWS
+"$TARE" data check places.jsonl verifier=choice > places.out 2> places.err && ok || bad "data check of options: $(cat places.err)"
+[ ! -s places.out ] && grep -q 'places.jsonl:1: .*letters' places.err && grep -q 'places.jsonl:2: .*stays last' places.err && ! grep -q 'jsonl:3' places.err && ok ||
+    bad "rows with options that keep their places: $(cat places.err)"
 
 # tare data check
 cat > train.jsonl <<'ROWS'

@@ -44,6 +44,24 @@ grep -o '^{"id":"[a-z]*","reward":[0-9.]*,"verdict":"[a-z_]*"' out > have || tru
 diff want have > difference && ok || bad "verdicts: $(cat difference)"
 "$TARE" verify code sandbox=$mode < rows > out 2> err || bad "verification without partial rewards: $(cat err)"
 expect "all or nothing" '"id":"half","reward":0,"verdict":"wrong"'
+# The program among other blocks: one of output, of a shell, in a list, quoted, between tags; then blocks that are none.
+python3 - <<'PY' > blocks
+import json
+program, fence = "print(int(input()) * 2)", "`" * 3
+python = f"{fence}python\n{program}\n{fence}\n"
+right = [python + f"For 3 it prints:\n{fence}\n6\n{fence}", python + f"{fence}bash\npython a.py\n{fence}", python + f"{fence}text\n6\n{fence}",
+         python + f"{fence}javascript\nconsole.log(1)\n{fence}", f"1. read\n   {fence}python\n   n = int(input())\n   print(n * 2)\n   {fence}",
+         f"> {fence}python\n> {program}\n> {fence}", f"~~~python\n{program}\n~~~", f"<answer>{program}</answer>", f"{fence}{{python}}\n{program}\n{fence}",
+         f"{fence}\n{program}\n{fence}\nOutput:\n{fence}\n6\n{fence}", f"{fence}python\nx = 1\n{fence}\n" + python, f"{fence}python\n{program}"]
+wrong = [python + f"Better:\n{fence}python\nprint(1)\n{fence}", f"{fence}text\n{program}\n{fence}", f"{fence}javascript\nconsole.log(6)\n{fence}"]
+for name, texts in (("right", right), ("wrong", wrong)):
+    for i, text in enumerate(texts):
+        print(json.dumps({"id": f"{name}{i}", "completion": text, "answer": "", "tests": [{"input": "3\n", "output": "6"}]}))
+PY
+"$TARE" verify code sandbox=$mode < blocks > out 2> err || bad "verification of blocks: $(cat err)"
+grep -c '"id":"right[0-9]*","reward":1' out > have || true
+grep -c '"id":"wrong[0-9]*","reward":0' out >> have || true
+[ "$(tr '\n' ' ' < have)" = "12 3 " ] && ok || bad "the program is not found: $(grep -v 'right[0-9]*","reward":1' out)"
 for rows in '{"completion":"1","answer":""}' '{"completion":"1","answer":"","tests":[]}' '{"completion":"1","answer":"","tests":[{"input":1,"output":"1"}]}' \
     '{"completion":"1","answer":"","tests":{"inputs":["1"],"outputs":[]}}'; do
     echo "$rows" | "$TARE" verify code sandbox=$mode > out 2>&1 && bad "verified without tests: $rows"

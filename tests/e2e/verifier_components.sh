@@ -48,8 +48,13 @@ def form(text, answer):
         return 1
     inner = re.match(r"<answer>((?:(?!</?answer>).)*)</answer>\Z", m[2].strip(BLANKS), re.S)
     return int(bool(inner and inner[1].strip(BLANKS)))
+def units(text):
+    for word in re.sub("([\u3400-\u9fff])", r" \1 ", text.lower()).split():
+        bare = word.strip(".,;:!?\"'()[]{}*_`~") or word
+        for run in [bare] if len(word) <= 24 else re.findall(r"[^\W_]+|[\W_]", word):
+            yield from run if len(run) > 24 and len(set(run)) <= 8 else [run]
 def repeats(text):
-    w = text.lower().split()
+    w = list(units(text))
     grams = list(zip(w, w[1:]))
     return -0.75 * (1 - len(set(grams)) / len(grams)) if grams else 0.0
 want = {"regex": [int(re.search(r["regex"], r["completion"].strip(BLANKS)) is not None) for r in rows],

@@ -2,17 +2,20 @@
  *
  * reward 1  if  letter(completion) = letter(answer)  else 0
  *
- * The letter is read from the text after the last </think>, by the first rule that applies:
- * 1  the last \boxed or \fbox decides alone, even if it holds no option. A box that is never closed
- *    names the option that is its whole content; with any other content, the box before it does not
- *    count as an answer either
- * 2  the last anchored phrase that names an option: "the answer is B", "Answer: (B)", "#### B",
- *    "<answer>B</answer>", "option B is correct", "I choose B"; a phrase with "not" names none
- * 3  the whole text: "B", "(B)", "B) because", or a last line that is only a letter, or a first
- *    line that opens with an option, "B. colder", if no later line opens with another
- * A letter in running prose is not an answer ("Plan B failed", "I do not know"), nor are two
- * letters ("A or C"), nor a letter without an option. A box or an anchored phrase may have the text
- * of an option (row field "choices") instead of its letter. The number of options comes from the
+ * The text after the last </think> is cut into sentences (tokens.c), without programs in fences,
+ * struck-out text and comments. A sentence claims an option, calls one wrong, takes the sentence before
+ * back, names several, or says nothing (claim.c). The first of these that is there decides:
+ * 1  the last \boxed or \fbox, even if it holds no option, unless its sentence denies, reports or
+ *    imagines it, or a later sentence names another answer. A box that is never closed names the
+ *    option that is its whole content; with any other content, the box before it does not count as an
+ *    answer either
+ * 2  the last claim: "the answer is B", "Answer: (B)", "#### B", "<answer>B</answer>", "option B is
+ *    correct", "I would pick B", "So B."; and "Antwort: B" in the languages of anchors.c
+ * 3  a line that is only an option, if all such lines name the same one or it is the last line
+ * 4  a first line that opens with an option, "B. colder", if no later line opens with another
+ * A letter in running prose is not an answer ("Plan B failed", "I do not know"), nor are several
+ * letters ("A or C"), nor a letter without an option, nor an answer that a later sentence takes back.
+ * The text of an option (row field "choices") stands for its letter. The number of options comes from the
  * row's "choices" or "letters" (after the host has permuted them), else from the parameter letters.
  * The gold answer is a letter or an option's text. Verdicts: correct; wrong; no_answer; unparsable
  * (the gold answer names no option).
@@ -25,12 +28,14 @@
 
 static const tare_param PARAMS[] = {
     TARE_STRING_PARAM("letters", "ABCDEFGHIJ", "the options' letters for rows that have neither choices nor letters", 0),
-    TARE_BOOL_PARAM("lowercase", "true", "(b) in brackets or boxed is B; a bare lower-case letter never is", 0),
+    TARE_BOOL_PARAM("lowercase", "true", "(b) and b) are B, and so is b in a box; a bare lower-case letter never is", 0),
+    OPENED_PARAM,
 };
-enum { P_LETTERS, P_LOWERCASE, N_PARAMS };
+enum { P_LETTERS, P_LOWERCASE, P_OPENED, N_PARAMS };
 
 struct self {
     struct options defaults;
+    bool opened;
 };
 
 /* Reads option texts from a JSON array of strings. Texts with escapes are skipped because they
@@ -76,10 +81,12 @@ static struct options row_options(const struct options *defaults, tare_text row)
 
 static tare_status verify_answer(const struct self *self, const tare_completion *a, tare_verdict *v, tare_error *error)
 {
-    (void)error;
     const struct options o = row_options(&self->defaults, a->row);
     const char gold = choice_of_gold(&o, a->answer);
-    struct chosen c = choice_extract(&o, a->text);
+    char *clean = malloc((size_t)a->text.size + 1);
+    if (!clean) return tare_fail(error, TARE_E_NOMEM, "no memory to read a completion");
+    struct chosen c = choice_extract(&o, choice_clean(text_after_opened(a->text, self->opened), clean));
+    free(clean);
     const tare_text letter = {&c.letter, c.letter != 0};
     if (!gold) return verdict_set(v, TARE_VERDICT_UNPARSABLE, 0, letter, "the answer of the row names no option");
     if (!c.letter) return verdict_set(v, TARE_VERDICT_NO_ANSWER, 0, letter, c.rule);
@@ -101,6 +108,7 @@ static tare_status create(const tare_setup *setup, void **out, tare_error *error
     self->defaults.n = (int)n;
     memcpy(self->defaults.letters, letters, n);
     self->defaults.lowercase = values[P_LOWERCASE].i;
+    self->opened = values[P_OPENED].i;
     *out = self;
     return TARE_OK;
 }

@@ -2,8 +2,9 @@
  *
  *   reward 1  if  all tests pass  else 0;  with partial = true: passed / all
  *
- * The program is the last block between ``` lines after the last </think>, else the whole text
- * after it. The row's tests are either input and expected output, or Python code that runs after
+ * The program is the last fenced block after the last </think> that is labelled as Python, else the
+ * last one without a label; blocks of text, output, JSON or other languages are none. A text without
+ * blocks is the program itself, or holds it between <answer> tags. The row's tests are either input and expected output, or Python code that runs after
  * the program in the same process and raises on failure (assert). Outputs are compared outside,
  * beyond the program's reach. Test code shares a process with the program: a random number printed
  * at the very end proves that it ran to the end, so sys.exit(0) passes nothing, but a program
@@ -12,7 +13,7 @@
  * 0. Verdicts: correct; wrong; partial; timeout (of the first failing test); no_answer (no
  * program).
  */
-#include "common/text.h"
+#include "common/fences.h"
 #include "common/verifier.h"
 #include "sandbox.h"
 #include "tests.h"
@@ -22,7 +23,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { P_FIELD, P_PARTIAL, P_WORDS, P_CPU, P_WALL, P_MEMORY, P_OUTPUT, P_FILES, P_SANDBOX, P_PYTHON, N_PARAMS };
+enum { P_FIELD, P_PARTIAL, P_WORDS, P_CPU, P_WALL, P_MEMORY, P_OUTPUT, P_FILES, P_SANDBOX, P_PYTHON, P_OPENED, N_PARAMS };
 /* a program is passed as an argument, which Linux limits to 128 KB */
 enum { PROGRAM_MAX = 120000, MARK = 32 };
 static const char *const SANDBOXES[] = {"full", "limits", NULL};
@@ -34,6 +35,7 @@ static const char *const SANDBOXES[] = {"full", "limits", NULL};
     }
 
 static const tare_param PARAMS[N_PARAMS] = {
+    [P_OPENED] = OPENED_PARAM,
     [P_FIELD] = TARE_STRING_PARAM("field", "tests", "the row's field that holds its tests", 0),
     [P_PARTIAL] =
         TARE_BOOL_PARAM("partial", "false",
@@ -203,7 +205,9 @@ static tare_status run_tests(const struct code *c, const struct tests *t, tare_t
 
 static tare_status verify_answer(const struct code *c, const tare_completion *a, tare_verdict *v, tare_error *error)
 {
-    const tare_text program = text_last_block(text_trim(text_after_thought(a->text)));
+    char *copy = malloc((size_t)a->text.size + 1);
+    if (!copy) return tare_fail(error, TARE_E_NOMEM, "no memory to read a completion");
+    const tare_text program = fence_value(text_after_opened(a->text, c->values[P_OPENED].i), FENCE_PYTHON, copy);
     struct tests t;
     tare_status s = tests_read(a->row, c->values[P_FIELD].s, &t, error);
     if (s)
@@ -215,6 +219,7 @@ static tare_status verify_answer(const struct code *c, const tare_completion *a,
     else
         s = run_tests(c, &t, program, a->deadline_ns, v, error);
     tests_free(&t);
+    free(copy);
     return s;
 }
 

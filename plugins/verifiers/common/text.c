@@ -82,20 +82,17 @@ tare_text text_after_thought(tare_text t)
     return text_find_last(rest, "<think>") < 0 ? rest : (tare_text){"", 0};
 }
 
-tare_text text_last_block(tare_text t)
+tare_text text_after_opened(tare_text t, bool opened)
 {
-    tare_text block = t;
-    int64_t begin = -1;
-    for (int64_t i = 0; i < t.size;) {
-        const char *end = memchr(t.data + i, '\n', (size_t)(t.size - i));
-        const int64_t next = end ? end - t.data + 1 : t.size;
-        if (text_starts(t, i, "```", false)) {
-            if (begin >= 0) block = text_slice(t, begin, i);
-            begin = begin >= 0 ? -1 : next;
-        }
-        i = next;
-    }
-    return text_trim(begin >= 0 ? text_slice(t, begin, t.size) : block);
+    return opened && text_find_last(t, "</think>") < 0 ? (tare_text){"", 0} : text_after_thought(t);
+}
+
+tare_text text_tagged_answer(tare_text t)
+{
+    const int64_t begin = text_find_last(t, "<answer>");
+    const tare_text rest = text_slice(t, begin < 0 ? t.size : begin + 8, t.size);
+    const int64_t end = begin < 0 ? -1 : text_find(rest, "</answer>");
+    return end < 0 ? (tare_text){"", -1} : text_slice(rest, 0, end);
 }
 
 tare_status verdict_set(tare_verdict *v, int32_t code, double reward, tare_text extracted, const char *note)

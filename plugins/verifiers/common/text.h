@@ -21,9 +21,15 @@ int64_t text_find_last(tare_text t, const char *word); /* last occurrence; -1: n
 /* Returns the text after the last </think>; the whole text if there is none; empty if a <think> is
  * still open. */
 tare_text text_after_thought(tare_text t);
-/* Returns the last block between lines that begin with ```, without them; else the whole text. An
- * unclosed block extends to the end. */
-tare_text text_last_block(tare_text t);
+/* The same. opened: the prompt has opened the thought already, so that a text without </think> is
+ * all thought. */
+tare_text text_after_opened(tare_text t, bool opened);
+/* The parameter `opened` of every verifier that reads only what follows the thought. */
+#define OPENED_PARAM                                                                                                               \
+    TARE_BOOL_PARAM("opened", "false",                                                                                             \
+                    "the chat template has begun the thought already: a completion without </think> is all thought", 0)
+/* Returns the text between the last <answer> and its </answer>; size -1: there is none. */
+tare_text text_tagged_answer(tare_text t);
 
 /* Returns the JSON text of a member of the row's outermost object, found without building a tree;
  * size 0: absent. Strings keep their quotes and escapes, arrays their brackets. */

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { P_MODE, P_PARTIAL, P_LANGUAGE, P_THOUGHT, N_PARAMS };
+enum { P_MODE, P_PARTIAL, P_LANGUAGE, P_THOUGHT, P_OPENED, N_PARAMS };
 enum { VARIANTS = 8 };
 static const char *const MODES[] = {"strict", "loose", NULL};
 static const char *const LANGUAGES[] = {"own", "script", "skip", NULL};
@@ -28,6 +28,7 @@ static const tare_param PARAMS[N_PARAMS] = {
         "language", "own",
         "language:response_language. own: for languages with a unique script, others are refused; script: all, by their script alone; skip: left out",
         LANGUAGES, 0),
+    [P_OPENED] = OPENED_PARAM,
     [P_THOUGHT] = TARE_BOOL_PARAM("thought", "false", "look at the thought as well", 0),
 };
 
@@ -131,7 +132,7 @@ static tare_status decide_verdict(const tare_value *p, const struct tally *n, bo
 
 static tare_status verify_answer(const tare_value *p, const tare_completion *a, tare_verdict *v, tare_error *error)
 {
-    const tare_text t = uni_valid(p[P_THOUGHT].i ? a->text : text_after_thought(a->text));
+    const tare_text t = uni_valid(p[P_THOUGHT].i ? a->text : text_after_opened(a->text, p[P_OPENED].i));
     struct variants variants = {0};
     struct tally n = {0};
     json_t *row = a->row.size ? json_loadb(a->row.data, (size_t)a->row.size, JSON_ALLOW_NUL, NULL) : NULL;

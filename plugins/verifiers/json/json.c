@@ -6,8 +6,8 @@
  *           both     both
  *           none     reward 1 if it is JSON
  *
- * The value is the last block between ``` lines after the last </think>, else the whole text after
- * it. JSON is that of RFC 8259; a duplicate name in an object, or a number beyond a double's range,
+ * The value is the last fenced block after the last </think> that is labelled as JSON, else the last
+ * one without a label, else the whole text or that between <answer> tags. JSON is that of RFC 8259; a duplicate name in an object, or a number beyond a double's range,
  * is refused (unparsable). The schema is JSON Schema 2020-12 without $dynamicRef, $dynamicAnchor,
  * $vocabulary, unevaluatedItems, unevaluatedProperties, an $id below the top, and a $ref out of the
  * schema; these are refused by name. `format` and the content keywords do not affect validity, as
@@ -15,18 +15,19 @@
  * (valid JSON, but not as required); unparsable; no_answer; timeout (more than `limit` steps,
  * counted, not timed).
  */
-#include "common/text.h"
+#include "common/fences.h"
 #include "common/verifier.h"
 #include "schema.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { P_COMPARE, P_SCHEMA, P_FIELD, P_LIMIT, N_PARAMS };
+enum { P_COMPARE, P_SCHEMA, P_FIELD, P_LIMIT, P_OPENED, N_PARAMS };
 enum { BY_SCHEMA, BY_ANSWER, BY_BOTH, BY_NONE };
 static const char *const COMPARES[] = {"schema", "answer", "both", "none", NULL};
 
 static const tare_param PARAMS[N_PARAMS] = {
+    [P_OPENED] = OPENED_PARAM,
     [P_COMPARE] = TARE_CHOICE_PARAM(
         "compare", "schema", "the value must match the schema, equal the row's answer, both, or be any JSON (none)", COMPARES, 0),
     [P_SCHEMA] = TARE_PATH_PARAM("schema", "", "file of the schema; empty: each row has its own, in `field`", 0),
@@ -128,7 +129,9 @@ static tare_status decide_verdict(const struct verifier *j, const struct schema 
 static tare_status verify_answer(const struct verifier *j, const tare_completion *a, tare_verdict *v, tare_error *error)
 {
     const bool needs_schema = by_schema(j), needs_answer = by_answer(j->values);
-    const tare_text t = text_last_block(text_trim(text_after_thought(a->text)));
+    char *copy = malloc((size_t)a->text.size + 1);
+    if (!copy) return tare_fail(error, TARE_E_NOMEM, "no memory to read a completion");
+    const tare_text t = fence_value(text_after_opened(a->text, j->values[P_OPENED].i), FENCE_JSON, copy);
     struct schema *own = NULL;
     tare_status s = needs_schema && !j->schema ? row_schema(j, a->row, &own, error) : TARE_OK;
     json_t *answer = !s && needs_answer ? parse_value(text_trim(a->answer)) : NULL, *value = NULL;
@@ -142,6 +145,7 @@ static tare_status verify_answer(const struct verifier *j, const tare_completion
     json_decref(answer);
     json_decref(value);
     schema_free(own);
+    free(copy);
     return s;
 }
 

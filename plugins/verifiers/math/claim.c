@@ -3,6 +3,7 @@
  * 6" mention an answer but do not. The whole sentence is read: any word that is not known to leave
  * the value unchanged disqualifies it. A number that only names something (step 4, Theorem 2), or
  * that a foreign "not" denies, does not count either. */
+#include "common/words/anchors.h"
 #include "prose.h"
 #include "units.h"
 
@@ -36,6 +37,22 @@ static enum role role_of(tare_text w)
     return phrase_role(&w, 1, &used, &tex);
 }
 
+/* Returns the size of the sign at i that is no letter of any alphabet: an emoji, an arrow, a bullet, a dash, a mark that is not seen; 0: none. */
+static int64_t text_sign(tare_text t, int64_t i)
+{
+    const unsigned char *p = (const unsigned char *)t.data + i;
+    const int64_t left = t.size - i;
+    if (p[0] < 0xC2 || left < 2) return 0;
+    if (p[0] == 0xC2) return 2;
+    if (p[0] >= 0xF0) return p[0] == 0xF0 && left > 3 && p[1] == 0x9F ? 4 : 0; /* U+1F000 and on */
+    if (left < 3) return 0;
+    if (p[0] == 0xE2) return p[1] < 0xB0 ? 3 : 0; /* U+2000 to U+2BFF */
+    if (p[0] == 0xE3) return p[1] == 0x80 ? 3 : 0;
+    if (p[0] != 0xEF) return 0;
+    const bool hidden = (p[1] == 0xBB && p[2] == 0xBF) || (p[1] == 0xB8 && p[2] < 0x90); /* BOM, U+FE00 to U+FE0F */
+    return hidden || (p[1] == 0xBC && p[2] < 0x90) || (p[1] == 0xBC && p[2] > 0x99 && p[2] < 0xA1) ? 3 : 0;
+}
+
 /* Includes letters of other alphabets. */
 static bool is_word_byte(char c)
 {
@@ -62,7 +79,13 @@ static void cut_pieces(struct line *r, tare_text t)
             i = k > i + 1 ? k : k + 1;
             continue;
         }
-        while (k < t.size && is_word_byte(t.data[k])) k++;
+        const int64_t sign = text_sign(t, i);
+        if (sign) { /* an arrow or a dash inside of a sentence ends a clause */
+            if (r->n) add_piece(r, (tare_text){",", 1}, false);
+            i += sign;
+            continue;
+        }
+        while (k < t.size && is_word_byte(t.data[k]) && !text_sign(t, k)) k++;
         if (k > i) {
             add_piece(r, text_slice(t, i, k), true);
         } else if (text_is_digit(c) || strchr("$+", c)) {
@@ -112,10 +135,11 @@ static int find_noun(const struct line *r, bool last)
 /* Returns whether a word may qualify the noun without changing its meaning. */
 static bool describes_noun(tare_text w)
 {
-    static const char *const words[] = {"final",     "correct", "right",   "numerical",   "numeric", "exact",   "simplified",
-                                        "required",  "desired", "true",    "best",        "full",    "actual",  "complete",
-                                        "simplest",  "unique",  "decimal", "approximate", "whole",   "integer", "wanted",
-                                        "requested", "single",  "sought",  "concise",     "short",   NULL};
+    static const char *const words[] = {"final",     "correct", "right",   "numerical",   "numeric", "exact",     "simplified",
+                                        "required",  "desired", "true",    "best",        "full",    "actual",    "complete",
+                                        "simplest",  "unique",  "decimal", "approximate", "whole",   "integer",   "wanted",
+                                        "requested", "single",  "sought",  "concise",     "short",   "corrected", "new",
+                                        "updated",   "revised", NULL};
     return one_of(w, words) || role_of(w) == ROLE_DROP || is_answer_noun(w);
 }
 
@@ -123,17 +147,20 @@ static bool describes_noun(tare_text w)
 static bool leads_to_answer(tare_text w)
 {
     static const char *const words[] = {
-        "i",         "me",      "us",     "here",    "now",     "once",       "again",   "see",     "know",      "conclude",
-        "concludes", "get",     "find",   "have",    "obtain",  "means",      "mean",    "implies", "imply",     "shows",
-        "show",      "gives",   "give",   "giving",  "tells",   "think",      "believe", "confirm", "confirms",  "deduce",
-        "infer",     "state",   "arrive", "arrived", "follows", "follow",     "clear",   "clearly", "obvious",   "sure",
-        "certain",   "summary", "short",  "fact",    "fine",    "step",       "found",   "reach",   "determine", "what",
-        "makes",     "yields",  "next",   "last",    "part",    "yes",        "let",     "say",     "however",   "well",
-        "okay",      "ok",      "right",  "great",   "good",    "also",       "provide", "present", "write",     "box",
-        "shown",     "proved",  "seen",   "leads",   "leading", "conclusion", "result",  "rounded", "solved",    "evidently",
-        "question",  "problem", NULL};
+        "i",         "me",      "us",     "here",    "now",     "once",       "again",   "see",       "know",      "conclude",
+        "concludes", "get",     "find",   "have",    "obtain",  "means",      "mean",    "implies",   "imply",     "shows",
+        "show",      "gives",   "give",   "giving",  "tells",   "think",      "believe", "confirm",   "confirms",  "deduce",
+        "infer",     "state",   "arrive", "arrived", "follows", "follow",     "clear",   "clearly",   "obvious",   "sure",
+        "certain",   "summary", "short",  "fact",    "fine",    "step",       "found",   "reach",     "determine", "what",
+        "makes",     "yields",  "next",   "last",    "part",    "yes",        "let",     "say",       "however",   "well",
+        "okay",      "ok",      "right",  "great",   "good",    "also",       "provide", "present",   "write",     "box",
+        "shown",     "proved",  "seen",   "leads",   "leading", "conclusion", "result",  "rounded",   "solved",    "evidently",
+        "question",  "problem", "i'm",    "we're",   "here's",  "let's",      "that's",  "confident", "positive",  "therefore",
+        NULL};
     const enum role role = role_of(w);
     if (one_of(w, words) || is_answer_noun(w)) return true;
+    uint64_t any = ANCHOR_ANY;
+    if ((unsigned char)w.data[0] >= 0x80 && anchor_at(w, 0, ANCHOR_SO, &any) == w.size) return true;
     return role == ROLE_DROP || role == ROLE_IS || role == ROLE_RATIO || role == ROLE_REASON || role == ROLE_THEN;
 }
 
@@ -192,12 +219,13 @@ static bool is_equated(const struct line *r, int i)
     if (i + 1 == r->n) return true;
     const struct piece first = r->token[i + 1];
     if (is < 0) { /* "the answer simplifies to 5", "the answer 5" */
-        if (!first.word) return is_mark(r, i + 1, "(#");
+        if (!first.word) return is_mark(r, i + 1, "(#)");
         /* "gives an answer of 5" */
         const bool of = text_equal(first.t, text_of("of"), true) && i + 2 == r->n;
         return of || may_precede(first.t, text_of("to"));
     }
-    if (is > i + 1 && first.word) {
+    static const char *const reaching[] = {"works", "comes", "turns", "has", "must", "should", NULL};
+    if (is > i + 1 && first.word && !one_of(first.t, reaching)) {
         const enum role role = role_of(first.t);
         if (role != ROLE_RATIO && role != ROLE_DROP && role != ROLE_WHERE && role != ROLE_IS && role != ROLE_THEN &&
             role != ROLE_RELATE && !leads_to_answer(first.t))

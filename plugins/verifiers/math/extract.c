@@ -13,100 +13,12 @@
 #include "joint.h"
 #include "numerals.h"
 #include "prose.h"
+#include "scan.h"
 #include "units.h"
 
 #include <string.h>
 
-enum { KEPT = 64, MAX_JOINED = 6, STACK = 512 };
-
-struct span {
-    int64_t begin, end; /* with its delimiters */
-    int64_t inner, inner_end;
-};
-
-struct scan {
-    tare_text t;
-    struct span box[2 * KEPT], env[2 * KEPT]; /* the last ones, oldest first */
-    int boxes, envs;
-    int64_t final_at, answer_at; /* after the last anchor; -1: none */
-    int64_t open_box;            /* start of the last box that is never closed; -1: none */
-    bool hope;                   /* "I hope it is correct" follows the final answer */
-    int64_t comments_end;        /* end of the last HTML comment; each <!-- before it is closed */
-};
-
-static bool at_text(tare_text t, int64_t i, const char *s)
-{
-    return text_starts(t, i, s, false);
-}
-
-/* Returns the end of the HTML comment that starts at i, which is invisible to a reader; i: none. */
-static int64_t after_comment(const struct scan *s, int64_t i)
-{
-    if (s->t.data[i] != '<' || i >= s->comments_end || !at_text(s->t, i, "<!--")) return i;
-    int64_t k = i + 4;
-    while (k < s->comments_end && !at_text(s->t, k, "-->")) k++;
-    return k < s->comments_end ? k + 3 : i;
-}
-
-static void keep_span(struct span *list, int *n, struct span s)
-{
-    while (*n && list[*n - 1].begin >= s.begin) --*n; /* drop the spans inside it */
-    if (*n == 2 * KEPT) {                             /* drop the older half */
-        memcpy(list, list + KEPT, KEPT * sizeof *list);
-        *n = KEPT;
-    }
-    list[(*n)++] = s;
-}
-
-/* ---------------------------------------------------------------- boxes */
-
-/* Checks the first 64 bytes: few blanks precede an answer. */
-static bool is_blank(tare_text t)
-{
-    int64_t i = 0;
-    while (i < t.size && i < 64 && text_is_space(t.data[i])) i++;
-    return i == t.size;
-}
-
-static void find_boxes(struct scan *s)
-{
-    struct {
-        int64_t begin, inner, depth;
-    } stack[STACK];
-    int64_t depth = 0, n = 0, skipped = 0;
-    const tare_text t = s->t;
-    s->open_box = -1;
-    for (int64_t i = 0; (i = i < t.size ? after_comment(s, i) : i) < t.size; i++) {
-        const char c = t.data[i];
-        if (c == '\\') {
-            const int64_t name = at_text(t, i, "\\boxed") ? 6 : at_text(t, i, "\\fbox") ? 5 : 0;
-            if (!name) { /* \{ and \} are not braces; \\ does not start a command */
-                if (i + 1 < t.size && !text_is_letter(t.data[i + 1])) i++;
-                continue;
-            }
-            int64_t open = i + name;
-            while (open < t.size && text_is_space(t.data[open])) open++;
-            if (open >= t.size || t.data[open] != '{') continue;
-            if (n < STACK)
-                stack[n].begin = i, stack[n].inner = open + 1, stack[n].depth = depth, n++;
-            else
-                skipped++;
-            depth++;
-            i = open;
-        } else if (c == '{') {
-            depth++;
-        } else if (c == '}') {
-            if (depth > 0) depth--;
-            if (n && stack[n - 1].depth == depth) {
-                n--;
-                /* "put it within \\boxed{}" */
-                if (is_blank(text_slice(t, stack[n].inner, i))) continue;
-                keep_span(s->box, &s->boxes, (struct span){stack[n].begin, i + 1, stack[n].inner, i});
-            }
-        }
-    }
-    if (n) s->open_box = stack[n - 1].begin;
-}
+enum { MAX_JOINED = 6 };
 
 static void take_joined(const struct scan *s, const struct span *list, int n, int most, bool words, struct found *out)
 {
@@ -120,137 +32,6 @@ static void take_joined(const struct scan *s, const struct span *list, int n, in
         const tare_text inner = unboxed(text_slice(s->t, list[i].inner, list[i].inner_end));
         out->text[out->n++] = name < list[i].begin ? text_slice(s->t, name, list[i].end) : inner;
     }
-}
-
-/* ---------------------------------------------------------------- environments */
-
-static bool opens_currency(tare_text t, int64_t open, int64_t close)
-{
-    int64_t k = close;
-    while (k > open + 1 && text_is_space(t.data[k - 1])) k--;
-    const char last = t.data[k - 1];
-    const bool digit_after = close + 1 < t.size && text_is_digit(t.data[close + 1]);
-    return text_is_digit(t.data[open + 1]) && (digit_after || k == open + 1 || strchr("+-*/=(,", last)) &&
-           (digit_after || k < close || last != ')');
-}
-
-static void find_environments(struct scan *s)
-{
-    const tare_text t = s->t;
-    int64_t open = -1, bracket = -1;
-    bool doubled = false, square = false;
-    for (int64_t i = 0; (i = i < t.size ? after_comment(s, i) : i) < t.size; i++) {
-        const char c = t.data[i];
-        if (c == '\\' && i + 1 < t.size) {
-            const char d = t.data[i + 1];
-            if (d == '(' || d == '[')
-                bracket = i, square = d == '[';
-            else if ((d == ')' || d == ']') && bracket >= 0 && square == (d == ']')) {
-                if (!is_blank(text_slice(t, bracket + 2, i)))
-                    keep_span(s->env, &s->envs, (struct span){bracket, i + 2, bracket + 2, i});
-                bracket = -1;
-            }
-            i++;
-        } else if (c == '$') {
-            const bool two = i + 1 < t.size && t.data[i + 1] == '$';
-            if (open < 0) {
-                open = i, doubled = two, i += two;
-            } else if (doubled) {
-                if (!two) continue;
-                if (!is_blank(text_slice(t, open + 2, i))) keep_span(s->env, &s->envs, (struct span){open, i + 2, open + 2, i});
-                open = -1, i++;
-            } else if (i == open + 1 || opens_currency(t, open, i)) {
-                open = i;
-            } else {
-                keep_span(s->env, &s->envs, (struct span){open, i + 1, open + 1, i});
-                open = -1;
-            }
-        } else if (c == '\n' && open >= 0 && !doubled) {
-            open = -1;
-        }
-    }
-}
-
-/* ---------------------------------------------------------------- anchors */
-
-static int64_t skip_filler(tare_text t, int64_t i)
-{
-    for (;;) {
-        static const char *const words[] = {"indeed ", "actually ", "simply ", "therefore ", "thus ", NULL};
-        const char *const *w = words;
-        while (*w && !(i < t.size && t.data[i] == **w && at_text(t, i, *w))) w++;
-        if (i < t.size && (text_is_space(t.data[i]) || t.data[i] == '*' || t.data[i] == ':' || t.data[i] == '_'))
-            i++;
-        else if (*w)
-            i += (int64_t)strlen(*w);
-        else
-            return i;
-    }
-}
-
-/* Returns true for the form of Minerva's few-shot prompts: "... is X. I hope it is correct." */
-static bool followed_by_hope(tare_text t, int64_t i)
-{
-    const int64_t last = i + 400 < t.size ? i + 400 : t.size;
-    for (; i < last && t.data[i] != '\n'; i++)
-        if (t.data[i] == 'I' && at_text(t, i, "I hope")) return true;
-    return false;
-}
-
-/* Returns whether text follows the anchor, not the mark of another one. Checks 64 bytes. */
-static bool names_something(tare_text t, int64_t i)
-{
-    const int64_t far = i + 64 < t.size ? i + 64 : t.size;
-    while (i < far && (text_is_space(t.data[i]) || strchr("*:_\"'`", t.data[i]))) i++;
-    return i < t.size && t.data[i] != '#' && t.data[i] != 0;
-}
-
-/* Returns true for a judgement of an earlier answer: "The answer is correct". */
-static bool is_judgement(tare_text t, int64_t i)
-{
-    static const char *const words[] = {"correct", "right", "incorrect", "wrong", NULL};
-    i = skip_filler(t, i);
-    for (const char *const *w = words; *w && i < t.size; w++)
-        if (t.data[i] == **w && at_text(t, i, *w) &&
-            !(i + (int64_t)strlen(*w) < t.size && text_is_letter(t.data[i + (int64_t)strlen(*w)])))
-            return true;
-    return false;
-}
-
-static void find_anchors(struct scan *s)
-{
-    const tare_text t = s->t;
-    s->final_at = s->answer_at = -1;
-    for (int64_t i = 0, env = 0; (i = i < t.size ? after_comment(s, i) : i) + 4 < t.size; i++) {
-        const char c = t.data[i];
-        while (env < s->envs && s->env[env].end <= i) env++;
-        /* \[ \text{Answer: } 12 \]: read the whole formula */
-        if (env < s->envs && s->env[env].begin < i) {
-            i = s->env[env].end - 1;
-            continue;
-        }
-        if (c == '#' && at_text(t, i, "####") && !(i + 4 < t.size && t.data[i + 4] == '#') && !(i && t.data[i - 1] == '#')) {
-            if (names_something(t, i + 4)) s->final_at = i + 4; /* as final as the words */
-        } else if (c == '<' && at_text(t, i, "<answer>")) {
-            s->final_at = i + 8;
-        } else if ((c == 'a' || c == 'A') && (t.data[i + 1] == 'n' || t.data[i + 1] == 'N') && text_starts(t, i, "answer", true) &&
-                   !(i && text_is_letter(t.data[i - 1]))) {
-            int64_t k = i + 6;
-            const bool final = i > 5 && text_starts(t, i - 6, "final", true);
-            while (k < t.size && (t.data[k] == '*' || t.data[k] == ' ' || t.data[k] == '_')) k++;
-            const bool colon = k < t.size && t.data[k] == ':',
-                       is = text_starts(t, k, "is", true) && k + 2 < t.size && !text_is_letter(t.data[k + 2]);
-            const bool direct = k < t.size && (t.data[k] == '$' || t.data[k] == '\\' || (k > i + 6 && text_is_digit(t.data[k])) ||
-                                               (final && t.data[k] == '\n'));
-            if (colon || is || direct) {
-                k += colon ? 1 : is ? 2 : 0;
-                int64_t *place = final ? &s->final_at : &s->answer_at;
-                if (names_something(t, k) && !(*place >= 0 && is_judgement(t, k))) *place = k;
-            }
-            i += 5;
-        }
-    }
-    s->hope = s->final_at >= 0 && followed_by_hope(t, s->final_at);
 }
 
 /* ---------------------------------------------------------------- plain text: anchors, numbers */
@@ -313,8 +94,8 @@ static tare_text to_bold_end(tare_text t)
 static tare_text strip_marks(tare_text t)
 {
     t = text_trim(t);
-    while (t.size && strchr("*_`\"", t.data[0])) t = text_trim(text_slice(t, 1, t.size));
-    while (t.size && strchr("*_`\".,;:", t.data[t.size - 1])) t = text_trim(text_slice(t, 0, t.size - 1));
+    while (t.size && strchr("*_`\"|", t.data[0])) t = text_trim(text_slice(t, 1, t.size));
+    while (t.size && strchr("*_`\".,;:|", t.data[t.size - 1])) t = text_trim(text_slice(t, 0, t.size - 1));
     return t;
 }
 
@@ -325,12 +106,30 @@ static bool starts_number(tare_text t)
     return text_is_digit(c) || c == '-' || c == '+' || c == '.' || c == '(' || c == '[' || c == '\\' || (unsigned char)c >= 0x80;
 }
 
+/* Cuts at a sign that is no mathematics: an emoji, a dash between blanks, an ellipsis of one character. */
+static tare_text to_sign(tare_text t)
+{
+    for (int64_t i = 1; i + 2 < t.size; i++) {
+        const unsigned char *p = (const unsigned char *)t.data + i;
+        if (p[0] != 0xE2 && p[0] != 0xF0) continue;
+        const bool dash = p[0] == 0xE2 && p[1] == 0x80 && (p[2] == 0x93 || p[2] == 0x94) && t.data[i - 1] == ' ' &&
+                          i + 3 < t.size && t.data[i + 3] == ' ';
+        const bool dots = p[0] == 0xE2 && p[1] == 0x80 && p[2] == 0xA6 && i + 3 == t.size;
+        if (!dash && !dots && p[0] != 0xF0 && !(p[0] == 0xE2 && p[1] >= 0x98 && p[1] <= 0x9E)) continue;
+        t = text_trim(text_slice(t, 0, i));
+        if (t.size && t.data[t.size - 1] == '(') t.size--;
+        return text_trim(t);
+    }
+    return t;
+}
+
 /* Takes the text after an anchor at i. false: it cannot be an answer. */
 static bool take_anchored(const struct scan *s, int64_t i, const struct options *o, struct found *out)
 {
     const tare_text t = s->t;
     i = skip_filler(t, i);
     int64_t end = sentence_end(t, i);
+    if (is_request(text_slice(t, i, end))) return out->refused = true;
     if (i < t.size && t.data[i] == '$' && o->use_latex &&
         !at_text(t, i, "$$")) { /* earlier $ signs of currency may have shifted the pairs */
         const char *close = memchr(t.data + i + 1, '$', (size_t)(t.size - i - 1)),
@@ -363,7 +162,7 @@ static bool take_anchored(const struct scan *s, int64_t i, const struct options 
         if (s->env[k].begin >= offset && s->env[k].end <= offset + line.size)
             return take_joined(s, &s->env[k], 1, 1, false, out), true;
     if (!o->use_expr) return false;
-    line = to_bold_end(strip_marks(line));
+    line = to_bold_end(strip_marks(to_sign(strip_marks(line))));
     if (line.size && line.data[0] == '$') line = text_slice(line, 1, line.size);
     const tare_text whole = line;
     if (starts_number(line)) line = strip_marks(numeric_front(line));
@@ -395,7 +194,11 @@ static bool last_tuple(tare_text t, int64_t i, tare_text *out)
 static bool last_number(tare_text t, tare_text *out, int64_t *end)
 {
     int64_t i = t.size;
-    while (i > 0 && !text_is_digit(t.data[i - 1])) i--;
+    for (int64_t k;; i = k) { /* the label of a list's item is no number */
+        while (i > 0 && !text_is_digit(t.data[i - 1])) i--;
+        for (k = i; k > 0 && text_is_digit(t.data[k - 1]);) k--;
+        if (!i || !is_list_label(t, k, i)) break;
+    }
     if (!i) return false;
     int64_t last = i, first = i - 1;
     while (last < t.size && !text_is_space(t.data[last]) && t.data[last] != '<') last++;
@@ -460,6 +263,16 @@ static bool bold_end(tare_text t, tare_text *out, int64_t *begin)
     for (i = end - 3; i > 1 && i > end - LONGEST && t.data[i] != '\n' && !(t.data[i] == '*' && t.data[i - 1] == '*');) i--;
     if (t.data[i] != '*' || i < 2) return false;
     *out = strip_marks(text_slice(t, i + 1, end - 2));
+    /* a sentence with a number: the number is read below */
+    int words = 0;
+    bool digits = false;
+    for (int64_t k = 0; k < out->size; k++) {
+        digits |= text_is_digit(out->data[k]);
+        words += (unsigned char)out->data[k] >= 0xC0 || (text_is_letter(out->data[k]) && (!k || !text_is_letter(out->data[k - 1])));
+    }
+    if (digits && words > 2 && !starts_number(*out) && !memchr(out->data, '=', (size_t)out->size) &&
+        !memchr(out->data, '$', (size_t)out->size))
+        return false;
     return *begin = i - 1, out->size > 0 && text_is_space(t.data[i - 2]);
 }
 
@@ -539,61 +352,166 @@ static tare_text onward_from(tare_text t, tare_text part)
     return text_slice(t, begin, end);
 }
 
-static void find_answer(const struct options *o, tare_text completion, struct found *out)
+/* Returns where the last sentence of the text begins. */
+static int64_t last_sentence(tare_text t)
 {
-    struct scan s = {.t = text_after_thought(completion), .open_box = -1};
+    int64_t i = t.size;
+    while (i > 0 && text_is_space(t.data[i - 1])) i--;
+    while (i > 0 && t.data[i - 1] != '\n' && !(text_is_space(t.data[i - 1]) && i > 1 && strchr(".?!", t.data[i - 2]))) i--;
+    return i;
+}
+
+/* Takes the boxes at the end of the list that are stated, not reported. *rest: the text behind one that is only reported. */
+static bool take_boxes(struct scan *s, struct found *out, tare_text *rest)
+{
+    while (s->boxes) {
+        const struct span last = s->box[s->boxes - 1];
+        if (!is_reported(s->t, last.begin, last.end)) break;
+        if (!rest->size) *rest = text_slice(s->t, last.end, s->t.size);
+        s->boxes--;
+    }
+    if (!s->boxes) return false;
+    take_joined(s, s->box, s->boxes, KEPT, true, out);
+    out->rule = "box";
+    return true;
+}
+
+/* Returns whether the text between the anchor at i and the end of its sentence is a value other than the box's. */
+static bool replaces_box(const struct scan *s, int64_t i, const struct options *o, const struct found *box, struct found *out)
+{
+    static const char *const same[] = {"approx", "about", "roughly", "decimal", "\xE2\x89\x88", "round", NULL};
+    if (i < 0 || !box->n || i < sentence_end(s->t, box->text[box->n - 1].data - s->t.data)) return false;
+    const tare_text near = text_slice(s->t, i, sentence_end(s->t, i));
+    for (const char *const *w = same; *w; w++)
+        if (text_find(near, *w) >= 0) return false;
+    if (text_find(near, "boxed") >= 0 || !take_anchored(s, i, o, out) || out->n != 1) return false;
+    const tare_text value = text_trim(out->text[0]);
+    int64_t k = 0;
+    while (k < value.size && !text_is_digit(value.data[k])) k++;
+    if (k == value.size) return false;
+    int64_t n = k;
+    while (n < value.size &&
+           (text_is_digit(value.data[n]) || (value.data[n] == '.' && n + 1 < value.size && text_is_digit(value.data[n + 1]))))
+        n++;
+    for (int b = 0; b < box->n; b++) /* the same digits */
+        for (int64_t p = 0; p + n - k <= box->text[b].size; p++)
+            if (!memcmp(box->text[b].data + p, value.data + k, (size_t)(n - k))) return false;
+    out->rule = "answer";
+    return starts_number(value) && is_claimed(s->t, value, false);
+}
+
+/* Takes the last formula or number of the main clause. */
+static void take_guess(const struct options *o, struct scan *s, struct found *out)
+{
+    const tare_text whole = s->t;
+    bool keep;
+    if (take_foreign(s, out)) return;
+    s->t = without_closing(whole);
+    while (s->envs && s->env[s->envs - 1].end > s->t.size) s->envs--;
+    const tare_text clause = main_clause(s, s->t, &keep);
+    s->t = clause;
+    while (s->envs && s->env[s->envs - 1].end > s->t.size) s->envs--;
+    if (!o->guess || (!take_last(s, o, out) && !take_last_sentence(s->t, o, out))) out->n = 0, out->rule = NULL;
+    if (out->n) out->read = keep ? whole : s->t;
+}
+
+static void find_answer(const struct options *o, tare_text t, struct found *out, tare_text *rest)
+{
+    struct scan s = {.t = t, .open_box = -1, .open_formula = -1};
     *out = (struct found){.n = 0};
+    *rest = (tare_text){"", 0};
     s.comments_end = text_find_last(s.t, "-->") + 3; /* 2: none */
     if (o->use_latex) find_boxes(&s), find_environments(&s);
     find_anchors(&s);
-    bool box = s.boxes > 0, final = s.final_at >= 0, answer = s.answer_at >= 0;
-    const int64_t box_end = box ? s.box[s.boxes - 1].end : -1;
+    const int64_t box_end = s.boxes ? s.box[s.boxes - 1].end : -1;
     if (s.open_box > box_end && s.open_box > s.final_at && s.open_box > s.answer_at) return;
+    const bool cut = is_unfinished(t) || s.open_formula > box_end;
+    if (cut) { /* the last sentence claims nothing */
+        const int64_t from = s.open_formula > box_end && s.open_formula < last_sentence(t) ? s.open_formula : last_sentence(t);
+        if (s.final_at >= from) s.final_at = -1;
+        if (s.answer_at >= from) s.answer_at = -1;
+    }
+    bool box = s.boxes > 0, final = s.final_at >= 0, answer = s.answer_at >= 0;
     for (int rank = 0; rank < 3; rank++) {
         const bool hoped = s.hope && s.final_at > box_end;
         const bool box_first = o->boxed_priority <= 0    ? rank == 0 && !hoped
                                : o->boxed_priority < 100 ? rank == 0 && box_end > s.final_at
                                                          : rank == 1 && box_end > s.answer_at;
-        if (box && box_first) {
-            take_joined(&s, s.box, s.boxes, KEPT, true, out);
-            out->rule = "box";
-            return;
+        if (box && (box_first || rank == (o->boxed_priority < 100 ? 1 : 2))) {
+            box = take_boxes(&s, out, rest);
+            if (box) {
+                struct found later = {.n = 0};
+                if (replaces_box(&s, s.final_at > s.answer_at ? s.final_at : s.answer_at, o, out, &later)) *out = later;
+                return;
+            }
         }
         if (final && ((rank == 0 && (o->boxed_priority > 0 || hoped)) || rank == 1)) {
             final = false;
             if (take_anchored(&s, s.final_at, o, out)) {
-                out->rule = "final answer";
+                out->rule = out->refused ? NULL : "final answer";
                 return;
             }
-        }
-        if (box && rank == (o->boxed_priority < 100 ? 1 : 2)) {
-            take_joined(&s, s.box, s.boxes, KEPT, true, out);
-            out->rule = "box";
-            return;
         }
         if (answer && rank >= 1) {
             answer = false;
             if (take_anchored(&s, s.answer_at, o, out)) {
-                out->rule = "answer";
+                out->rule = out->refused ? NULL : "answer";
                 return;
             }
         }
     }
-    if (!take_last(&s, o, out) && !take_last_sentence(s.t, o, out)) out->n = 0, out->rule = NULL;
+    if (rest->size || cut || out->refused) return;
+    take_guess(o, &s, out);
 }
 
-void extract_answer(const struct options *o, tare_text completion, struct found *out)
+/* Drops an answer that the text around it does not state. */
+static void check_answer(tare_text t, struct found *out)
 {
-    find_answer(o, completion, out);
     if (!out->n) return;
     const tare_text last = out->text[out->n - 1], all = {out->text[0].data, last.data + last.size - out->text[0].data};
     const bool box = out->rule && !strcmp(out->rule, "box"), guess = out->rule && !strncmp(out->rule, "last", 4);
-    const tare_text t = text_after_thought(completion);
-    if (is_denied(t, all) || (out->whole.size && is_corrected(t, all)) || is_retracted(t, all) ||
+    if (out->read.size) t = out->read;
+    if (is_request(out->text[0]) || (guess && is_request(sentence_of(t, all))) || is_denied(t, all) ||
+        (out->whole.size && is_corrected(t, all)) || is_retracted(t, all) || is_regretted(t, all.data - t.data + all.size) ||
         (!box && !is_claimed(t, all, guess))) {
         *out = (struct found){.n = 0};
     } else if (out->n == 1) {
         out->operated = out->whole.size && is_operated(t, all);
         out->onward = onward_from(t, all);
+    }
+}
+
+/* Looks for an answer in the text after one that was only reported or was taken back. stated: a guess must be stated as the value. */
+static void find_later(const struct options *o, tare_text t, bool stated, struct found *out)
+{
+    tare_text rest;
+    find_answer(o, t, out, &rest);
+    check_answer(t, out);
+    if (!out->n || !stated) return;
+    const bool guess = !strncmp(out->rule, "last", 4);
+    if (guess && !is_restated(t, out->text[0])) *out = (struct found){.n = 0};
+}
+
+void extract_answer(const struct options *o, tare_text t, struct found *out)
+{
+    tare_text rest;
+    find_answer(o, t, out, &rest);
+    if (!out->n && rest.size) {
+        find_later(o, rest, false, out);
+        return;
+    }
+    if (!out->n) return;
+    const bool guess = !strncmp(out->rule, "last", 4);
+    const tare_text last = out->text[out->n - 1];
+    const int64_t end = last.data - t.data + last.size;
+    check_answer(t, out);
+    if (guess) return;
+    if (out->n) { /* "Actually it is 5" */
+        const int64_t at = correction_at(t, end);
+        struct found later = {.n = 0};
+        if (at >= 0) find_later(o, text_slice(t, at, t.size), true, &later);
+        if (later.n) *out = later;
+    } else if (end < t.size) {
+        find_later(o, text_slice(t, end, t.size), true, out);
     }
 }

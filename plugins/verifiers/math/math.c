@@ -30,7 +30,7 @@ static const tare_param PARAMS[] = {
         "box", "first",
         "rank of \\boxed: first, before all other marks; level with \"final answer\" (the later one wins); below \"final answer\" and level with \"answer:\"",
         BOX, 0),
-    TARE_BOOL_PARAM("plain", "true", "numbers outside of boxes and environments count as answers", 0),
+    TARE_BOOL_PARAM("plain", "true", "the last number or formula of a text that announces no answer counts", 0),
     TARE_INT_PARAM("rounding", "-1",
                    "decimals to which two values have to agree when one of them is written as a decimal; -1: exactly equal", -1,
                    MAX_ROUNDING, 0),
@@ -41,8 +41,13 @@ static const tare_param PARAMS[] = {
     TARE_BOOL_PARAM("strict", "true", "names of symbols matter; false: they are matched in the order they appear", 0),
     TARE_BOOL_PARAM("number_words", "true", "numbers in English words count: \"twelve\", \"two and a half\", \"three quarters\"",
                     0),
+    TARE_BOOL_PARAM(
+        "evaluated", "false",
+        "an operation that may restate the question (sum, product, integral, limit, derivative, gcd, mod) counts only where the gold answer has one",
+        0),
+    OPENED_PARAM,
 };
-enum { P_GOLD, P_BOX, P_PLAIN, P_ROUNDING, P_UNIT, P_LETTERS, P_SET, P_STRICT, P_WORDS, N_PARAMS };
+enum { P_GOLD, P_BOX, P_PLAIN, P_ROUNDING, P_UNIT, P_LETTERS, P_SET, P_STRICT, P_WORDS, P_EVALUATED, P_OPENED, N_PARAMS };
 
 /* ---------------------------------------------------------------- one pair */
 
@@ -220,6 +225,8 @@ static bool other_measure(struct math *m, int gold, const struct found *pred)
     return other;
 }
 
+enum { NO_MEMORY = -1 };
+
 struct outcome {
     int32_t code;
     const char *reason;
@@ -335,13 +342,15 @@ static struct outcome verify_answer(struct math *m, const struct found *gold, co
 static void take_gold(const struct options *o, tare_text answer, struct found *out)
 {
     bool latex = o->gold_latex;
+    struct options gold = *o;
+    gold.guess = true;
     if (o->gold_auto)
         latex = text_find_last(answer, "\\boxed{") < 0 && text_find_last(answer, "####") < 0 &&
                 !(text_trim(answer).size && text_trim(answer).data[0] == '$');
     if (latex)
         *out = (struct found){.text = {answer}, .n = 1, .rule = "the whole answer"};
     else
-        extract_answer(o, answer, out);
+        extract_answer(&gold, text_after_thought(answer), out);
     if (!out->n && text_trim(answer).size) *out = (struct found){.text = {answer}, .n = 1, .rule = "the whole answer"};
 }
 
@@ -359,11 +368,19 @@ static void widen_gold(struct math *m, tare_text answer, struct found *gold)
 
 static struct outcome run_pair(struct math *m, const tare_completion *a, struct found *gold, struct found *pred)
 {
+    tare_text t;
     m->o = m->defaults;
     row_options(&m->o, a->row);
     take_gold(&m->o, a->answer, gold);
     widen_gold(m, a->answer, gold);
-    extract_answer(&m->o, a->text, pred);
+    if (!clean_text(m, a->text, &t))
+        return (struct outcome){.code = NO_MEMORY, .reason = "no memory to read a completion", .gold = -1, .pred = -1};
+    extract_answer(&m->o, t, pred);
+    if (m->o.evaluated && pred->n && restates_question(gold, pred)) {
+        math_reset(m);
+        return (struct outcome){
+            .code = TARE_VERDICT_WRONG, .reason = "an operation that only restates the question", .gold = -1, .pred = -1};
+    }
     return verify_answer(m, gold, pred);
 }
 
@@ -401,7 +418,10 @@ static tare_status create(const tare_setup *setup, void **self, tare_error *erro
         .gold_auto = values[P_GOLD].i == 0,
         .gold_latex = values[P_GOLD].i == 1,
         .use_latex = true,
-        .use_expr = values[P_PLAIN].i,
+        .use_expr = true,
+        .guess = values[P_PLAIN].i,
+        .evaluated = values[P_EVALUATED].i,
+        .opened = values[P_OPENED].i,
         .unit_missing = values[P_UNIT].i,
         .letter_case = values[P_LETTERS].i,
         .number_words = values[P_WORDS].i,
@@ -432,6 +452,10 @@ static void verify_all(void *arg)
     struct found gold, pred;
     for (int64_t i = 0; i < c->n && !c->status; i++) {
         const struct outcome r = run_pair(m, c->completions[i], &gold, &pred);
+        if (r.code == NO_MEMORY) {
+            c->status = TARE_E_NOMEM;
+            return;
+        }
         const int64_t size = pred.n == 1 ? 0 : join_parts(&pred, m->buffer, 4 * MAX_ANSWER);
         const tare_text extracted = pred.n == 1 ? text_trim(pred.text[0]) : (tare_text){m->buffer, size > 0 ? size : 0};
         c->status = verdict_set(c->out[i], r.code, r.code == TARE_VERDICT_CORRECT, extracted, r.reason);
@@ -454,7 +478,7 @@ static tare_status verify(void *self, const tare_completion *const *completions,
 {
     struct call c = {.m = self, .completions = completions, .out = out, .n = n};
     const tare_status s = call_guarded(verify_all, &c, error);
-    return s ? s : c.status;
+    return s ? s : c.status == TARE_E_NOMEM ? tare_fail(error, c.status, "no memory to read a completion") : c.status;
 }
 
 static tare_status explain_side(struct math *m, const tare_stream *out, const char *name, const struct found *f, int node,

@@ -164,6 +164,9 @@ struct options {
     int64_t rounding;       /* decimals that must agree when one side is a decimal; -1: exact */
     bool strict, allow_set_relation, gold_latex, gold_auto, use_latex, use_expr;
     bool unit_missing, letter_case, number_words;
+    bool opened;    /* the prompt has opened the thought */
+    bool guess;     /* the last number of a text that announces none counts */
+    bool evaluated; /* an operation that only restates the question is no answer */
 };
 
 enum { MAX_LIMITS = 8, MAX_TAYLOR = 12 };
@@ -188,6 +191,8 @@ struct math {
     char *buffer;                    /* [4 * MAX_ANSWER] the folded answer that is being lexed */
     char *scratch;                   /* [2][4 * MAX_ANSWER] */
     int items[2][2 * MAX_ITEMS + 2]; /* of the lists being compared */
+    char *clean;                     /* the completion without programs and struck out text, of clean_capacity bytes */
+    int64_t clean_capacity;
     int nesting;
     int64_t steps;              /* remaining for this pair */
     int32_t alias[MAX_SYMBOLS]; /* letters of the other case, if cases are merged */
@@ -263,9 +268,14 @@ struct found {
     /* from the start of a single answer to the end of its sentence, if text follows it; size 0:
      * none */
     tare_text onward;
-    bool operated; /* the words after the number operate on it, so it does not count alone */
-    int joints;    /* separators between the parts: enum joint */
+    bool operated;  /* the words after the number operate on it, so it does not count alone */
+    bool refused;   /* the anchor announces a request */
+    tare_text read; /* the text around a guess that was read; size 0: all */
+    int joints;     /* separators between the parts: enum joint */
 };
+/* Gives the text after the thought without programs and struck out text; false: no memory. It is valid until the next call. */
+bool clean_text(struct math *m, tare_text completion, tare_text *out);
+/* Finds the answer in a cleaned text. */
 void extract_answer(const struct options *o, tare_text completion, struct found *out);
 
 /* Writes the folded, unescaped ASCII form to m->buffer; returns its length, or -1 if it is too
@@ -372,6 +382,8 @@ int inequality_symbol(const struct math *m, int x);
 
 /* ---------------------------------------------------------------- row and output */
 
+/* Returns whether the answer is an operation that only restates the question, where the gold answer has none (restated.c). */
+bool restates_question(const struct found *gold, const struct found *pred);
 void row_options(struct options *o, tare_text row);
 /* Prints the node as an S-expression, for explanations; at most capacity bytes. Returns the
  * length. */

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { P_PATTERN, P_FIELD, P_GROUP, P_WHOLE, P_ABSENT, P_THOUGHT, P_LIMIT, N_PARAMS };
+enum { P_PATTERN, P_FIELD, P_GROUP, P_WHOLE, P_ABSENT, P_THOUGHT, P_LIMIT, P_OPENED, N_PARAMS };
 enum { HEAP_KIB = 65536 };
 
 static const tare_param PARAMS[N_PARAMS] = {
@@ -30,6 +30,7 @@ static const tare_param PARAMS[N_PARAMS] = {
         "name or number of a group of the pattern whose text, blanks cut, has to be the row's answer; empty: a match is enough", 0),
     [P_WHOLE] = TARE_BOOL_PARAM("whole", "false", "the pattern has to match the whole text, blanks at both ends cut", 0),
     [P_ABSENT] = TARE_BOOL_PARAM("absent", "false", "reward 1 where the pattern is not found", 0),
+    [P_OPENED] = OPENED_PARAM,
     [P_THOUGHT] = TARE_BOOL_PARAM("thought", "false", "look at the thought as well", 0),
     [P_LIMIT] = TARE_INT_PARAM("limit", "1000000", "most steps of one search (PCRE2's match limit)", 1, 1e9, 0),
 };
@@ -137,7 +138,8 @@ static tare_status decide_verdict(const struct regex *r, tare_text found, tare_t
 static tare_status search_text(const struct regex *r, const pcre2_code *code, const tare_completion *a, tare_verdict *v,
                                tare_error *error)
 {
-    const tare_text t = text_trim(r->values[P_THOUGHT].i ? a->text : text_after_thought(a->text)), none = {"", 0};
+    const tare_text t = text_trim(r->values[P_THOUGHT].i ? a->text : text_after_opened(a->text, r->values[P_OPENED].i)),
+                    none = {"", 0};
     pcre2_match_data *match = pcre2_match_data_create_from_pattern(code, NULL);
     if (!match) return tare_fail(error, TARE_E_NOMEM, "no memory");
     const int got = pcre2_match(code, (PCRE2_SPTR)(t.size ? t.data : ""), (size_t)t.size, 0, PCRE2_NO_JIT, match, r->limits);

@@ -4,7 +4,9 @@
  * reward = - penalty (1 - distinct / all)     over the completion's overlapping n-grams of words
  *
  * (Demystifying Long Chain-of-Thought, arXiv 2502.03373; open-r1's repetition_penalty.) Words are
- * separated by blanks and compared in lower case. 0 for a completion of fewer than n words.
+ * separated by blanks and compared in lower case, without the punctuation around them. A character of a
+ * script without blanks is a word (Chinese, Japanese, Thai, ...); a word of more than 24 characters is
+ * cut (words.h), so that "hahaha..." and formulas without blanks repeat too. 0 for a completion of fewer than n words.
  * Verdicts: correct at 0, partial below it; an endless repetition approaches -penalty and never
  * reaches it.
  */
@@ -84,14 +86,16 @@ static double repeated_share(struct grams *g)
 static tare_status verify_answer(const tare_value *p, const tare_completion *a, tare_verdict *v, tare_error *error)
 {
     const tare_text t = words_lower(a->text);
-    struct grams g = {.words = words_count(t), .n = p[P_N].i};
+    struct words_units u = {.t = t};
+    struct grams g = {.n = p[P_N].i};
+    while (t.data && words_unit(&u).size) g.words++;
     tare_text *word = calloc((size_t)g.words + 1, sizeof *word);
     g.number = calloc((size_t)g.words + 1, sizeof *g.number);
     g.order = calloc((size_t)g.words + 1, sizeof *g.order);
     tare_status s = t.data && word && g.number && g.order ? TARE_OK : tare_fail(error, TARE_E_NOMEM, "no memory");
     if (!s) {
-        int64_t at = 0;
-        for (int64_t i = 0; i < g.words; i++) word[i] = words_next(t, &at);
+        u = (struct words_units){.t = t};
+        for (int64_t i = 0; i < g.words; i++) word[i] = words_unit(&u);
         g.word = word;
         const double share = g.words >= g.n ? repeated_share(&g) : 0;
         s = verdict_set(v, share > 0 ? TARE_VERDICT_PARTIAL : TARE_VERDICT_CORRECT, share > 0 ? -p[P_PENALTY].f * share : 0,

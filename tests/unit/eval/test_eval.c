@@ -351,6 +351,61 @@ static tare_text text_of(const char *s)
     return (tare_text){s, (int64_t)strlen(s)};
 }
 
+/* Options that speak of their place keep it; options that only use such words move. */
+static void test_places(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *last; /* behind the options "2", "3" and "4" */
+        int64_t movable;
+    } cases[] = {{"All of the above", 3},
+                 {"None of the above.", 3},
+                 {"none of these", 3},
+                 {"Both of the above", 3},
+                 {"Either of the above", 3},
+                 {"All the above are true", 3},
+                 {"None of the other answers", 3},
+                 {"Todas las anteriores", 3},
+                 {"\xE4\xBB\xA5\xE4\xB8\x8A\xE9\x83\xBD\xE6\x98\xAF", 3},
+                 {"Both A and B", 0},
+                 {"Neither A nor B", 0},
+                 {"A or B", 0},
+                 {"Both (A) and (B)", 0},
+                 {"All except C", 0},
+                 {"B, but not A", 0},
+                 {"The same as A", 0},
+                 {"A and C only", 0},
+                 {"both a and b", 0},
+                 {"Option B is correct", 0},
+                 {"Neither A nor B holds for large values", 0},
+                 {"5", 4},
+                 {"A", 4},
+                 {"a cat and a dog", 4},
+                 {"Vitamin A and vitamin C", 4},
+                 {"both of them died in the war above the river", 4},
+                 {"Raise it above the boiling point", 4},
+                 {"None", 4},
+                 {"all the water", 4},
+                 {"the first of May", 4},
+                 {"I and II", 4},
+                 {"Both sides lost", 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tare_text options[] = {text_of("2"), text_of("3"), text_of("4"), text_of(cases[i].last)};
+        const struct row row = {.choices = options, .n_choices = 4};
+        const char *why;
+        const int64_t n = choices_movable(&row, &why);
+        if (n != cases[i].movable || (n < 4) != (why != NULL))
+            fail_msg("\"%s\": %lld options may move, should be %lld", cases[i].last, (long long)n, (long long)cases[i].movable);
+    }
+    const char *why;
+    tare_text middle[] = {text_of("2"), text_of("All of the above"), text_of("4")},
+              own[] = {text_of("A. 2"), text_of("B. 3"), text_of("C. 4")},
+              tail[] = {text_of("2"), text_of("3"), text_of("All of the above"), text_of("None of the above")};
+    assert_int_equal(choices_movable(&(struct row){.choices = middle, .n_choices = 3}, &why), 0);
+    assert_int_equal(choices_movable(&(struct row){.choices = own, .n_choices = 3}, &why), 0);
+    assert_int_equal(choices_movable(&(struct row){.choices = tail, .n_choices = 4}, &why), 2);
+}
+
 static void test_overlap(void **state)
 {
     (void)state;
@@ -382,7 +437,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pass_at), cmocka_unit_test(test_quantile), cmocka_unit_test(test_bootstrap),
         cmocka_unit_test(test_record),  cmocka_unit_test(test_report),   cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_rules),   cmocka_unit_test(test_choices),  cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_rules),   cmocka_unit_test(test_choices),  cmocka_unit_test(test_places),
+        cmocka_unit_test(test_overlap),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

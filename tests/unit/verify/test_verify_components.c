@@ -197,6 +197,33 @@ static void repetition_costs(void **state)
     TRY_ALL("repetition", SETTINGS("n=2", "penalty=2"), rules);
 }
 
+/* Text without blanks, and punctuation; below, texts that must cost nothing. */
+static void repetition_without_blanks(void **state)
+{
+    (void)state;
+    static const char *const repeats[] = {
+        "\xE5\xA5\xBD\xE7\x9A\x84\xE5\xA5\xBD\xE7\x9A\x84\xE5\xA5\xBD\xE7\x9A\x84\xE5\xA5\xBD\xE7\x9A\x84",
+        "\xE3\x81\xAF\xE3\x81\x84\xE3\x80\x81\xE3\x81\xAF\xE3\x81\x84\xE3\x80\x81\xE3\x81\xAF\xE3\x81\x84\xE3\x80\x82",
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        "hahahahahahahahahahahahahahahahaha",
+        "\\frac{1}{2}+\\frac{1}{2}+\\frac{1}{2}+\\frac{1}{2}",
+        "a, b, c. a b c! a b c? a b c;",
+        NULL};
+    static const char *const varied[] = {
+        "Rindfleischetikettierungsueberwachungsaufgabenuebertragungsgesetz", "https://example.com/a/long/path/to/some/file.html",
+        "\xE4\xBB\x8A\xE5\xA4\xA9\xE5\xA4\xA9\xE6\xB0\x94\xE5\xBE\x88\xE5\xA5\xBD\xEF\xBC\x8C\xE6\x88\x91",
+        "It rained, then it poured. Then it stopped!", NULL};
+    struct harness h = {0};
+    struct harness_verdict v;
+    assert_int_equal(harness_open(&h, "repetition", NULL), 0);
+    for (int k = 0; k < 2; k++)
+        for (const char *const *t = k ? varied : repeats; *t; t++) {
+            assert_int_equal(harness_run(&h, (tare_text){*t, (int64_t)strlen(*t)}, (tare_text){0}, (tare_text){0}, &v), 0);
+            if (k ? v.v.reward < 0 : v.v.reward > -0.3) fail_msg("\"%s\": %g", *t, v.v.reward);
+        }
+    harness_close(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +235,7 @@ int main(void)
         cmocka_unit_test(rewards_a_length),
         cmocka_unit_test(compares_lengths_in_a_group),
         cmocka_unit_test(repetition_costs),
+        cmocka_unit_test(repetition_without_blanks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,7 +78,7 @@ static void test_number(void **state)
         {"cost: $1,234,567.50", "1234567.5", TARE_VERDICT_CORRECT, "1,234,567.50"},
         {"-$1,000", "-1000", TARE_VERDICT_CORRECT, NULL},
         {"1,2,3", "3", TARE_VERDICT_CORRECT, "3"},
-        {"1,2345", "2345", TARE_VERDICT_CORRECT, NULL},
+        {"1,2345", "2345", TARE_VERDICT_UNPARSABLE, NULL},
         {"0.50", "1/2", TARE_VERDICT_CORRECT, NULL},
         {".5", "0.5", TARE_VERDICT_CORRECT, ".5"},
         {"3/6", "1/2", TARE_VERDICT_CORRECT, "3/6"},
@@ -101,7 +101,7 @@ static void test_number(void **state)
         {"1e999999999", "1e999999998", TARE_VERDICT_WRONG, NULL},
         {"10e999999998", "1e999999999", TARE_VERDICT_CORRECT, NULL},
         {"1e9999999999999999", "1", TARE_VERDICT_UNPARSABLE, NULL},
-        {"1.85 \\times 10^5", "5", TARE_VERDICT_UNPARSABLE, NULL},
+        {"1.85 \\times 10^5", "185000", TARE_VERDICT_CORRECT, NULL},
         {"2^5", "5", TARE_VERDICT_UNPARSABLE, NULL},
         {"on 3/4/2024", "2024", TARE_VERDICT_UNPARSABLE, NULL},
         {"at 3:45", "45", TARE_VERDICT_UNPARSABLE, NULL},
@@ -112,6 +112,90 @@ static void test_number(void **state)
         {"72", "71 or 72", TARE_VERDICT_UNPARSABLE, NULL},
     };
     TRY_ALL("number", NULL, rules);
+}
+
+/* A number is read whole or not at all: each pair of lines is one form, and the fragment that must not
+ * be taken from it. */
+static const struct rule WHOLE[] = {
+    {"<think>12</think>", "12", TARE_VERDICT_NO_ANSWER, ""},
+    {"<think>12", "12", TARE_VERDICT_NO_ANSWER, ""},
+    {"<think>5*2=12</think>The answer is twelve.", "12", TARE_VERDICT_NO_ANSWER, ""},
+    {"<think>3</think>12", "12", TARE_VERDICT_CORRECT, "12"},
+    {"1 234 567", "1234567", TARE_VERDICT_CORRECT, NULL},
+    {"1 234 567", "567", TARE_VERDICT_WRONG, NULL},
+    {"1\xC2\xA0"
+     "234",
+     "1234", TARE_VERDICT_CORRECT, NULL},
+    {"1\xE2\x80\xAF"
+     "234",
+     "1234", TARE_VERDICT_CORRECT, NULL},
+    {"2019 120", "120", TARE_VERDICT_CORRECT, "120"},
+    {"1'234'567", "1234567", TARE_VERDICT_CORRECT, NULL},
+    {"the '70s and 12", "12", TARE_VERDICT_CORRECT, "12"},
+    {"1{,}234", "1234", TARE_VERDICT_CORRECT, NULL},
+    {"1\\,234", "1234", TARE_VERDICT_CORRECT, NULL},
+    {"1.234.567", "1234567", TARE_VERDICT_CORRECT, NULL},
+    {"1.234.567", "567", TARE_VERDICT_WRONG, NULL},
+    {"1.234", "1.234", TARE_VERDICT_CORRECT, NULL},
+    {"1.234,56", "1234.56", TARE_VERDICT_CORRECT, NULL},
+    {"1.234,56", "56", TARE_VERDICT_WRONG, NULL},
+    {"1,23,456", "123456", TARE_VERDICT_CORRECT, NULL},
+    {"12,345,67", "67", TARE_VERDICT_UNPARSABLE, NULL},
+    {"1,5", "5", TARE_VERDICT_UNPARSABLE, NULL},
+    {"1, 5", "5", TARE_VERDICT_CORRECT, "5"},
+    {"1,2,3", "3", TARE_VERDICT_CORRECT, "3"},
+    {"it is \xE2\x80\x93"
+     "12",
+     "-12", TARE_VERDICT_CORRECT, NULL},
+    {"it is \xE2\x80\x93 12", "12", TARE_VERDICT_CORRECT, NULL},
+    {"3\xE2\x80\x93"
+     "5",
+     "5", TARE_VERDICT_CORRECT, NULL},
+    {"x = - 5", "-5", TARE_VERDICT_CORRECT, NULL},
+    {"- 5 apples", "5", TARE_VERDICT_CORRECT, NULL},
+    {"\xEF\xBC\x91\xEF\xBC\x92", "12", TARE_VERDICT_CORRECT, NULL},
+    {"\xC2\xBD", "0.5", TARE_VERDICT_CORRECT, NULL},
+    {"2\xC2\xBD", "2.5", TARE_VERDICT_CORRECT, NULL},
+    {"2\xC2\xBD", "2", TARE_VERDICT_WRONG, NULL},
+    {"10\xC2\xB2", "10", TARE_VERDICT_UNPARSABLE, NULL},
+    {"10 m\xC2\xB2", "10", TARE_VERDICT_CORRECT, "10"},
+    {"3 / 4", "0.75", TARE_VERDICT_CORRECT, NULL},
+    {"3 / 4", "4", TARE_VERDICT_WRONG, NULL},
+    {"3 km/h", "3", TARE_VERDICT_CORRECT, "3"},
+    {"\\frac34", "0.75", TARE_VERDICT_CORRECT, NULL},
+    {"\\frac{-3}{4}", "-0.75", TARE_VERDICT_CORRECT, NULL},
+    {"\\sqrt{16}", "16", TARE_VERDICT_UNPARSABLE, NULL},
+    {"\\sqrt{16} = 4", "4", TARE_VERDICT_CORRECT, NULL},
+    {"1.5 x 10^3", "1500", TARE_VERDICT_CORRECT, NULL},
+    {"1.5 x 10^{-3}", "0.0015", TARE_VERDICT_CORRECT, NULL},
+    {"1.5 x 10^3", "3", TARE_VERDICT_WRONG, NULL},
+    {"5 x 10", "10", TARE_VERDICT_CORRECT, "10"},
+    {"5 million", "5000000", TARE_VERDICT_CORRECT, NULL},
+    {"5 million", "5", TARE_VERDICT_WRONG, NULL},
+    {"5 millimetres", "5", TARE_VERDICT_CORRECT, "5"},
+    {"$3k", "3000", TARE_VERDICT_CORRECT, NULL},
+    {"3 km", "3", TARE_VERDICT_CORRECT, "3"},
+    {"on 2024-01-05", "5", TARE_VERDICT_UNPARSABLE, NULL},
+    {"call 555-1234", "1234", TARE_VERDICT_UNPARSABLE, NULL},
+    {"between 10-15", "15", TARE_VERDICT_CORRECT, "15"},
+    {"0x1F", "0", TARE_VERDICT_UNPARSABLE, NULL},
+    {"0.(3)", "3", TARE_VERDICT_UNPARSABLE, NULL},
+    {"So there are 40 +", "40", TARE_VERDICT_UNPARSABLE, "40"},
+    {"We have $x = 42 \\cdot", "42", TARE_VERDICT_UNPARSABLE, "42"},
+    {"So \\boxed{4", "4", TARE_VERDICT_UNPARSABLE, "4"},
+    {"So \\boxed{4}. She has 5", "5", TARE_VERDICT_CORRECT, "5"},
+    {"1. We first add.\n2.", "2", TARE_VERDICT_UNPARSABLE, "2"},
+    {"It is\n2.", "2", TARE_VERDICT_CORRECT, "2"},
+    {"It is 9.\n```python\nrange(1, 10)\n```", "9", TARE_VERDICT_CORRECT, "9"},
+    {"```python\nprint(9)\n```\nOutput:\n```\n9\n```", "9", TARE_VERDICT_CORRECT, "9"},
+    {"```python\nprint(9)\n```", "9", TARE_VERDICT_NO_ANSWER, ""},
+    {"The answer is 5!", "5", TARE_VERDICT_CORRECT, "5"},
+};
+
+static void test_whole_numbers(void **state)
+{
+    (void)state;
+    TRY_ALL("number", NULL, WHOLE);
 }
 
 static void test_parameters_of_number(void **state)
@@ -152,8 +236,11 @@ static void test_long(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_exact), cmocka_unit_test(test_number),
-                                       cmocka_unit_test(test_parameters_of_number), cmocka_unit_test(test_number_without_a_limit),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_exact),
+                                       cmocka_unit_test(test_number),
+                                       cmocka_unit_test(test_whole_numbers),
+                                       cmocka_unit_test(test_parameters_of_number),
+                                       cmocka_unit_test(test_number_without_a_limit),
                                        cmocka_unit_test(test_long)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

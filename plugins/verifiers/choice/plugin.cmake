@@ -1,0 +1,1 @@
+target_sources(${PLUGIN} PRIVATE ${CMAKE_SOURCE_DIR}/plugins/verifiers/common/words/anchors.c)
