@@ -205,6 +205,8 @@ static tare_status read_variables(struct request *r, const struct value *v, cons
 {
     (void)o;
     if (!json_is_object(v->json)) WRONG(v, "'%s' must be an object: variables of the chat template", v->name);
+    if (json_object_get(v->json, "messages") || json_object_get(v->json, "add_generation_prompt"))
+        WRONG(v, "'%s' cannot replace messages or add_generation_prompt; remove them", v->name);
     r->template_variables = v->json;
     return TARE_OK;
 }

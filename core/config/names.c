@@ -33,6 +33,7 @@ static const struct foreign_name NAMES[] = {
     {"TRL", "max_steps", "train.steps", A_STEP_SAMPLES},
     {"TRL", "max_completion_length", "rollout.max_new_tokens", NULL},
     {"TRL", "chat_template_path", "data.chat_template", NULL},
+    {"TRL", "chat_template_kwargs", "data.chat_template_kwargs", NULL},
     {"TRL", "reward_funcs", "verifier.plugins", "a Python function runs in verifier python"},
     {"TRL", "reward_weights", "verifier.plugins", "NAME:WEIGHT"},
     {"TRL", "mask_truncated_completions", "verifier.overlong", NULL},
