@@ -135,6 +135,7 @@ static const struct foreign_name NAMES[] = {
     {"verl", "trainer.logger", "log.export", NULL},
     {"verl", "experiment_name", "run.name", NULL},
     {"verl", "default_local_dir", "run.dir", NULL},
+    {"verl", "apply_chat_template_kwargs", "data.chat_template_kwargs", NULL},
     {"verl", "data.seed", "run.seed", NULL},
     {"verl", "save_freq", "checkpoint.every", NULL},
     {"verl", "max_actor_ckpt_to_keep", "checkpoint.keep", NULL},
