@@ -31,7 +31,7 @@ NAMES = ["x", "y", "n", "f", "t", "u", "l", "d", "e", "messages", "tools", "bos_
 KEYS = ["role", "content", "name", "a", "b", "c", "z", "tool_calls", "function", "arguments", "items", "nope", "it's"]
 TEXT_FILTERS = ["trim", "lower", "upper", "title", "capitalize", "string", "length", "tojson", "list", "first", "last", "reverse", "indent", "indent(2)", "indent(2, true)",
                 "indent(1, true, true)", "replace('a', 'bb')", "replace('a', 'bb', 1)", "default('d')", "default('d', true)", "int", "int(7)", "join(',')", "count", "d('q')",
-                "trim('ab ')", "map('upper')|list", "select|list", "e", "wordcount", "center(9)", "truncate(9)", "truncate(7, true, '.')", "float", "unique|list", "sort|join", "batch(2)|list",
+                "trim('ab ')", "map('upper')|list", "select|list", "wordcount", "center(9)", "truncate(9)", "truncate(7, true, '.')", "float", "unique|list", "sort|join", "batch(2)|list",
                 "tojson(ensure_ascii=True)", "max", "sort(true)|first"]
 LIST_FILTERS = ["length", "tojson", "tojson(indent=2)", "list", "first", "last", "reverse|list", "join(',')", "join", "map('string')|list", "map('length')|list", "select|list",
                 "select('string')|list", "reject('none')|list", "reject|list", "select('equalto', 1)|list", "select('in', [1, 2])|list", "string", "default([])", "map('int')|list",
@@ -43,7 +43,7 @@ LIST_FILTERS = ["length", "tojson", "tojson(indent=2)", "list", "first", "last",
                 "map('default', 'q')|list", "map('replace', 'a', 'b')|list", "select('upper')|list", "select('callable')|list", "reject('lower')|list"]
 DICT_FILTERS = ["length", "tojson", "tojson(indent=4)", "list", "items|list", "string", "first", "default({})", "tojson|length", "items|first", "map('upper')|list", "dictsort", "dictsort(true)", "dictsort(false, 'value')", "dictsort(reverse=true)", "tojson(sort_keys=true)", "tojson(indent='-')",
                 "tojson(false, 2, (';', '='))", "attr('items')|list", "attr('role')", "sort", "max", "min"]
-NUMBER_FILTERS = ["int", "string", "abs", "tojson", "default(3)", "length", "d(1, true)", "trim", "upper", "list", "round", "round(1)", "round(2, 'ceil')", "round(0, 'floor')", "float", "center(5)", "e"]
+NUMBER_FILTERS = ["int", "string", "abs", "tojson", "default(3)", "length", "d(1, true)", "trim", "upper", "list", "round", "round(1)", "round(2, 'ceil')", "round(0, 'floor')", "float", "center(5)"]
 TESTS = ["defined", "undefined", "none", "string", "boolean", "integer", "float", "number", "mapping", "iterable", "sequence", "true", "false", "even", "odd", "divisibleby 3",
          "equalto 'user'", "eq(1)", "ne(none)", "lt(3)", "gt 2", "in ['user', 1]", "divisibleby(2)", "lessthan 4", "greaterthan(1)", "callable", "upper", "lower", "escaped", "sameas none", "ge(2)", "le 3", "filter", "test"]
 METHODS = ["strip()", "lstrip()", "rstrip()", "strip('ab ')", "lstrip('\\n')", "rstrip('\\n')", "lower()", "upper()", "title()", "capitalize()", "startswith('a')", "endswith('b')",
