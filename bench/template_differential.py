@@ -31,19 +31,26 @@ NAMES = ["x", "y", "n", "f", "t", "u", "l", "d", "e", "messages", "tools", "bos_
 KEYS = ["role", "content", "name", "a", "b", "c", "z", "tool_calls", "function", "arguments", "items", "nope", "it's"]
 TEXT_FILTERS = ["trim", "lower", "upper", "title", "capitalize", "string", "length", "tojson", "list", "first", "last", "reverse", "indent", "indent(2)", "indent(2, true)",
                 "indent(1, true, true)", "replace('a', 'bb')", "replace('a', 'bb', 1)", "default('d')", "default('d', true)", "int", "int(7)", "join(',')", "count", "d('q')",
-                "trim('ab ')", "map('upper')|list", "select|list"]
+                "trim('ab ')", "map('upper')|list", "select|list", "wordcount", "center(9)", "truncate(9)", "truncate(7, true, '.')", "float", "unique|list", "sort|join", "batch(2)|list",
+                "tojson(ensure_ascii=True)", "max", "sort(true)|first"]
 LIST_FILTERS = ["length", "tojson", "tojson(indent=2)", "list", "first", "last", "reverse|list", "join(',')", "join", "map('string')|list", "map('length')|list", "select|list",
                 "select('string')|list", "reject('none')|list", "reject|list", "select('equalto', 1)|list", "select('in', [1, 2])|list", "string", "default([])", "map('int')|list",
                 "map(attribute='role')|list", "selectattr('role', 'equalto', 'user')|list", "selectattr('role')|list", "rejectattr('content', 'none')|list", "selectattr('a', 'defined')|list",
-                "map('trim')|list", "map('tojson')|join('-')"]
-DICT_FILTERS = ["length", "tojson", "tojson(indent=4)", "list", "items|list", "string", "first", "default({})", "tojson|length", "items|first", "map('upper')|list"]
-NUMBER_FILTERS = ["int", "string", "abs", "tojson", "default(3)", "length", "d(1, true)", "trim", "upper", "list"]
+                "map('trim')|list", "map('tojson')|join('-')", "unique|list", "unique(true)|list", "sort", "sort(reverse=true)", "sort(attribute='role')", "sort(false, true, 'content')", "max", "min",
+                "sum", "batch(2)|list", "batch(3, none)|list", "slice(2)|list", "slice(2, 'q')|list", "groupby('role')", "groupby('content', default='')", "map(attribute='function.name')|list",
+                "map(attribute='content', default='d')|list", "selectattr('role', '==', 'user')|list", "selectattr('role', '!=', 'user')|list", "select('<', 3)|list", "select('ge', 1)|list",
+                "select('sameas', none)|list", "unique(attribute='role')|list", "join(', ', attribute='role')", "tojson(separators=(',', ':'))", "tojson(true)", "tojson(sort_keys=true)",
+                "map('default', 'q')|list", "map('replace', 'a', 'b')|list", "select('upper')|list", "select('callable')|list", "reject('lower')|list"]
+DICT_FILTERS = ["length", "tojson", "tojson(indent=4)", "list", "items|list", "string", "first", "default({})", "tojson|length", "items|first", "map('upper')|list", "dictsort", "dictsort(true)", "dictsort(false, 'value')", "dictsort(reverse=true)", "tojson(sort_keys=true)", "tojson(indent='-')",
+                "tojson(false, 2, (';', '='))", "attr('items')|list", "attr('role')", "sort", "max", "min"]
+NUMBER_FILTERS = ["int", "string", "abs", "tojson", "default(3)", "length", "d(1, true)", "trim", "upper", "list", "round", "round(1)", "round(2, 'ceil')", "round(0, 'floor')", "float", "center(5)"]
 TESTS = ["defined", "undefined", "none", "string", "boolean", "integer", "float", "number", "mapping", "iterable", "sequence", "true", "false", "even", "odd", "divisibleby 3",
-         "equalto 'user'", "eq(1)", "ne(none)", "lt(3)", "gt 2", "in ['user', 1]", "divisibleby(2)", "lessthan 4", "greaterthan(1)"]
+         "equalto 'user'", "eq(1)", "ne(none)", "lt(3)", "gt 2", "in ['user', 1]", "divisibleby(2)", "lessthan 4", "greaterthan(1)", "callable", "upper", "lower", "escaped", "sameas none", "ge(2)", "le 3", "filter", "test"]
 METHODS = ["strip()", "lstrip()", "rstrip()", "strip('ab ')", "lstrip('\\n')", "rstrip('\\n')", "lower()", "upper()", "title()", "capitalize()", "startswith('a')", "endswith('b')",
            "startswith(('a', 'u'))", "endswith(('t', 'b'))", "removeprefix('a')", "removesuffix('b')", "find('a')", "rfind('a')", "count('a')", "count('')", "replace('a', '--')",
            "replace('a', '--', 1)", "split()", "split(',')", "split(',', 1)", "split('</think>')[-1]", "split('</think>')[0].rstrip('\\n').split('<think>')[-1].lstrip('\\n')",
-           "rsplit(',', 1)", "rsplit(',')", "splitlines()", "split(none, 1)", "join(['x', 'y'])", "find('zz')", "split('\\n')|length"]
+           "rsplit(',', 1)", "rsplit(',')", "splitlines()", "split(none, 1)", "join(['x', 'y'])", "partition('a')", "rpartition(',')", "index('a')", "zfill(4)", "ljust(4)", "rjust(5, '.')", "center(6)", "isdigit()", "isalpha()", "isalnum()", "isspace()", "isupper()",
+           "islower()", "find('zz')", "split('\\n')|length"]
 DICT_METHODS = ["keys()|list", "values()|list", "items()|list", "get('a')", "get('nope')", "get('nope', 'x')", "get('role', 1)", "items()|list|last", "keys()|first", "values()|join('-')", "items()|first"]
 
 
@@ -309,7 +316,7 @@ def theirs(env, row):
 
 # Python's repr of objects is meaningless in a prompt, and tare refuses it: methods, iterators, dict views, namespaces, the loop object.
 OBJECTS = re.compile(r"<(generator object|bound method|built-in method|function|method-wrapper|reversed object|Namespace|jinja2\.|LoopContext|listreverseiterator|list_reverseiterator|"
-                     r"reversed|str_ascii|map object|class |Undefined|slot wrapper|dict_|range_|method )|dict_(keys|values|items)\(|range\(|<LoopContext")
+                     r"reversed|str_ascii|map object|class |Undefined|slot wrapper|dict_|range_|method )|Markup\(|dict_(keys|values|items)\(|range\(|<LoopContext")
 # Python's types are more restricted: ranges and dict views are lists in tare; in Python, sets of keys and values cannot be sliced or joined.
 NARROWER = re.compile(r"'(dict_\w+|range|\w*reverse\w*|generator|dict_\w+iterator)'|not \"(range|dict_\w+)\"|unhashable|of type '(generator|\w*iterator|range)'|Undefined' has no|LoopContext|Namespace")
 # In tare, integers have 64 bits, and a dict's method that is not called is not a value; a slice of a constant number is undefined in jinja2 and an error in tare.

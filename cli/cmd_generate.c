@@ -16,11 +16,11 @@ const char generate_usage[] =
     "Writes rollout.group_size lines per prompt in input order: {\"id\",\"sample\",\"completion\",\"ids\",\"logprobs\",\"finish\"}, where\n"
     "finish is stop or length. A completion depends on the model, the prompt, its id and the seed, not on the other lines; a\n"
     "repeated id gets new random numbers. MODEL is a Hugging Face folder, or the folder of a run: its newest checkpoint, with\n"
-    "data.{prompt,chat_template,date,system,suffix} of its config.ini.\n\n"
+    "data.{prompt,chat_template,chat_template_kwargs,date,system,suffix} of its config.ini.\n\n"
     "Keys (the section may be omitted; `tare config docs` describes them):\n"
     "  rollout.{group_size,max_new_tokens,temperature,top_p,top_k,min_p,stop_ids,ignore_eos,batch,kv_tokens,max_prompt_tokens}\n"
     "  run.{seed,threads,kernels}, model.{dtype,weights,rope_theta,max_position_embeddings}\n"
-    "  data.{prompt,chat_template,system,suffix}\n"
+    "  data.{prompt,chat_template,chat_template_kwargs,system,suffix}\n"
     "--stats prints a line on standard error at the end: seconds of sampling, and tokens read and written.\n";
 
 static tare_status write_line(void *ctx, const struct str *line, struct err *e)

@@ -18,7 +18,8 @@ static tare_status open_chat(struct served *s, const struct config *c, struct er
         *e = s->no_chat;
         return status;
     }
-    return *c->data.date ? chat_set_date(s->chat, c->data.date, e) : TARE_OK;
+    if (*c->data.date) TRY(chat_set_date(s->chat, c->data.date, e));
+    return chat_set_kwargs(s->chat, c->data.chat_template_kwargs, e);
 }
 
 static tare_status open_session(const struct served_models *m, struct served *s, session_listener *listener, struct err *e)

@@ -103,7 +103,7 @@ static tare_status add_message(const json_t *message, json_t *to, struct refusal
 static tare_status render_chat(struct request *r, const json_t *messages, struct refusal *no)
 {
     OWNED(str_free) struct str text = {0};
-    const tare_status status = chat_render(r->model->chat, messages, true, r->template_variables, &text, &no->e);
+    const tare_status status = chat_prompt(r->model->chat, messages, r->template_variables, &text, &no->e);
     /* from the template's raise_exception */
     if (status) request_refuse(no, 400, "invalid_value", "messages");
     TRY(status);

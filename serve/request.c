@@ -205,6 +205,8 @@ static tare_status read_variables(struct request *r, const struct value *v, cons
 {
     (void)o;
     if (!json_is_object(v->json)) WRONG(v, "'%s' must be an object: variables of the chat template", v->name);
+    if (json_object_get(v->json, "messages") || json_object_get(v->json, "add_generation_prompt"))
+        WRONG(v, "'%s' cannot replace messages or add_generation_prompt; remove them", v->name);
     r->template_variables = v->json;
     return TARE_OK;
 }
@@ -320,6 +322,16 @@ static tare_status unknown_field(const struct request *r, const char *name, stru
            name, near);
 }
 
+/* Refuses two limits that differ: the order of members in a JSON object has no meaning. */
+static tare_status check_limits(const struct request *r, const json_t *body, struct refusal *no)
+{
+    const json_t *old = json_object_get(body, "max_tokens"), *new = json_object_get(body, "max_completion_tokens");
+    if (!r->chat || !json_is_integer(old) || !json_is_integer(new) || json_equal(old, new)) return TARE_OK;
+    REFUSE(no, 400, "invalid_value", "max_completion_tokens", TARE_E_INVALID,
+           "'max_tokens' = %lld and 'max_completion_tokens' = %lld are the same limit: set one of them",
+           (long long)json_integer_value(old), (long long)json_integer_value(new));
+}
+
 static tare_status read_fields(struct request *r, const json_t *body, const struct serve_options *o, struct refusal *no)
 {
     const char *name;
@@ -332,6 +344,7 @@ static tare_status read_fields(struct request *r, const json_t *body, const stru
         const struct value v = {name, json, no};
         if (!json_is_null(json)) TRY(FIELDS[i].read(r, &v, o));
     }
+    TRY(check_limits(r, body, no));
     if (r->chat && r->top && !r->logprobs)
         REFUSE(no, 400, "invalid_value", "top_logprobs", TARE_E_INVALID, "'top_logprobs' needs \"logprobs\": true");
     if (r->usage && !r->stream)

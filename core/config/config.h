@@ -45,9 +45,10 @@ struct model_config {
 struct data_config {
     const char *train, *eval; /* JSONL file, or builtin:arithmetic/SPLIT */
     enum prompt_form prompt;
-    const char *chat_template;   /* file; empty: the model's */
-    const char *date;            /* date for a chat template's strftime_now; empty: today's */
-    const char *system, *suffix; /* system message; text after every question */
+    const char *chat_template;        /* file; empty: the model's */
+    const char *chat_template_kwargs; /* JSON object of more variables; empty: none */
+    const char *date;                 /* date for a chat template's strftime_now; empty: today's */
+    const char *system, *suffix;      /* system message; text after every question */
     bool shuffle;
     bool permute_choices; /* permutes multiple-choice options by permute_seed and the row */
     int64_t permute_seed;

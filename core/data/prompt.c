@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* memmem */
 #include "data/prompt.h"
 
 #include "base/arena.h"
@@ -24,6 +25,7 @@ tare_status prompts_new(const struct data_config *config, const char *folder, co
     p->tokenizer = t;
     tare_status status = plain ? TARE_OK : chat_load(folder, config->chat_template, &p->chat, e);
     if (!status && p->chat && config->date && *config->date) status = chat_set_date(p->chat, config->date, e);
+    if (!status && p->chat) status = chat_set_kwargs(p->chat, config->chat_template_kwargs, e);
     if (status)
         prompts_free(p);
     else
@@ -99,14 +101,53 @@ static tare_status make_messages(const struct prompts *p, const struct row *row,
     return add_suffix(p, *out, row, e);
 }
 
+/* Adds a row's "tools" to its variables: a list, or its JSON text as in some of TRL's data sets. */
+static tare_status add_tools(const json_t *tools, json_t *variables, const char *where, struct err *e)
+{
+    OWNED(json_decrefp) json_t *read = NULL;
+    if (json_is_string(tools) && json_parse(json_string_value(tools), (int64_t)json_string_length(tools), where, &read, e))
+        return err_prefix(e, "\"tools\"");
+    if (read) tools = read;
+    if (!json_is_array(tools) && !json_is_null(tools))
+        FAIL(e, TARE_E_INVALID, "\"tools\" must be a list of the functions that the chat template describes");
+    if (json_object_set(variables, "tools", (json_t *)(uintptr_t)tools)) return no_memory(e);
+    return TARE_OK;
+}
+
+/* Reads a row's own variables of the template: "chat_template_kwargs" (verl:
+ * "apply_chat_template_kwargs") and "tools". *out NULL: none. */
+static tare_status row_variables(const struct row *row, json_t **out, struct err *e)
+{
+    static const char *const NAMES[] = {"chat_template_kwargs", "apply_chat_template_kwargs"};
+    OWNED(json_decrefp) json_t *object = NULL;
+    *out = NULL;
+    if (!row->json.size || (!memmem(row->json.data, (size_t)row->json.size, "\"tools\"", 7) &&
+                            !memmem(row->json.data, (size_t)row->json.size, "chat_template_kwargs", 20)))
+        return TARE_OK;
+    TRY(json_parse(row->json.data, row->json.size, row->where, &object, e));
+    if (!(*out = json_object())) return no_memory(e);
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        json_t *more = json_object_get(object, NAMES[i]);
+        if (!more || json_is_null(more)) continue;
+        if (!json_is_object(more) || json_object_get(more, "messages") || json_object_get(more, "add_generation_prompt"))
+            FAIL(e, TARE_E_INVALID,
+                 "\"%s\" must be an object of the chat template's variables, other than messages and add_generation_prompt",
+                 NAMES[i]);
+        if (json_object_update(*out, more)) return no_memory(e);
+    }
+    const json_t *tools = json_object_get(object, "tools");
+    return tools ? add_tools(tools, *out, row->where, e) : TARE_OK;
+}
+
 tare_status prompts_text(const struct prompts *p, const struct row *row, struct str *out, struct err *e)
 {
     if (!p->chat) {
         TRY(question_text(row, out, e));
         return p->config->suffix ? str_add(out, p->config->suffix, -1, e) : TARE_OK;
     }
-    OWNED(json_decrefp) json_t *messages = NULL;
-    if (make_messages(p, row, &messages, e) || chat_render(p->chat, messages, true, NULL, out, e))
+    OWNED(json_decrefp) json_t *messages = NULL, *variables = NULL;
+    if (make_messages(p, row, &messages, e) || row_variables(row, &variables, e) ||
+        chat_prompt(p->chat, messages, variables, out, e))
         return err_prefix(e, "%s", row->where);
     return TARE_OK;
 }

@@ -2,7 +2,9 @@
  * data.prompt = chat   system message (if set), then one user message: question + suffix, or the
  *                      row's own messages instead (the suffix is appended to the last user message);
  *                      rendered with the chat template and the generation prompt, encoded without
- *                      adding special tokens (the template writes them)
+ *                      adding special tokens (the template writes them). A last message of the
+ *                      assistant is continued instead. The row's "chat_template_kwargs" and "tools"
+ *                      are variables of the template.
  * data.prompt = plain  question + suffix, after BOS if the tokenizer adds one
  * The options of a row with choices are part of its question (choices.h). Threads: prompts may be
  * built from several threads. */

@@ -288,6 +288,49 @@ static tare_status open_part(struct engine *g, unsigned part, unsigned all, stru
     }
 }
 
+/* Returns -1 if the tokenizer has no EOS that the model can sample. */
+static int32_t tokenizer_end_id(const struct engine *g)
+{
+    const int32_t id = tokenizer_role_id(g->tokenizer, TOKEN_EOS);
+    return id < g->model->shape.vocab ? id : -1;
+}
+
+/* Makes the tokenizer's EOS end completions too. A fine-tuned model often has a new EOS in
+ * tokenizer_config.json and the base's in config.json. */
+static tare_status add_tokenizer_end(struct engine *g, struct err *e)
+{
+    struct model *m = g->model;
+    const int32_t id = tokenizer_end_id(g);
+    OWNED(str_free) struct str others = {0};
+    for (int64_t i = 0; i < m->n_eos; i++) {
+        if (m->eos[i] == id) return TARE_OK;
+        TRY(str_addf(&others, e, "%s%d", i ? ", " : "", m->eos[i]));
+    }
+    if (id < 0) return TARE_OK;
+    if (m->n_eos == (int64_t)(sizeof m->eos / sizeof *m->eos))
+        FAIL(e, TARE_E_UNSUPPORTED,
+             "%s: the tokenizer's EOS %d in addition to %lld EOS ids of the model: at most %lld are supported", m->folder, id,
+             (long long)m->n_eos, (long long)m->n_eos);
+    m->eos[m->n_eos++] = id;
+    const tare_text name = tokenizer_bytes(g->tokenizer, id);
+    if (!m->rank)
+        log_warn(
+            "%s: the EOS of tokenizer_config.json, %.*s (%d), ends completions too; generation_config.json and config.json name %s",
+            m->folder, (int)(name.size < 100 ? name.size : 100), name.data, id, others.size ? others.data : "none");
+    return TARE_OK;
+}
+
+tare_status engine_end_id(const struct engine *g, int32_t *out, struct err *e)
+{
+    *out = tokenizer_end_id(g);
+    if (*out < 0 && g->model->n_eos) *out = g->model->eos[0];
+    if (*out < 0)
+        FAIL(e, TARE_E_CONFIG,
+             "%s: missing end-of-sequence id, which ends the rows' completions; set eos_token_id in generation_config.json",
+             g->model->folder);
+    return TARE_OK;
+}
+
 /* Adds the parts that each part needs. */
 static unsigned with_needs(unsigned parts)
 {
@@ -308,7 +351,7 @@ tare_status engine_open(struct engine *g, unsigned parts, struct err *e)
         TRY(open_part(g, part, parts, e));
         g->opened |= part;
     }
-    return TARE_OK;
+    return g->model && g->tokenizer ? add_tokenizer_end(g, e) : TARE_OK;
 }
 
 tare_status engine_open_objective(struct engine *g, struct err *e)

@@ -99,6 +99,9 @@ tare_status engine_open_reward_model(struct engine *g, struct err *e);
  * TARE_E_CONFIG. */
 tare_status engine_check_segments(const struct config *c, bool verifier_gives, bool estimator_reads, struct err *e);
 void engine_close(struct engine *g);
+/* Returns the id that ends a completion written by a row: the tokenizer's EOS, which ends a turn in
+ * the chat template, or else the first one of the model's files. Without any: TARE_E_CONFIG. */
+tare_status engine_end_id(const struct engine *g, int32_t *out, struct err *e);
 
 /* Makes a collector of the open parts, for batches in arena. The caller sets config, params and
  * further settings, and calls collector_free. */

@@ -107,8 +107,10 @@ static tare_status encode_row(struct generator *g, const json_t *object, const c
     const json_t *messages = json_object_get(object, "messages"), *prompt = json_object_get(object, "prompt");
     const json_t *question = json_object_get(object, "question");
     struct row row = {.where = where};
-    OWNED(str_free) struct str text = {0};
+    OWNED(str_free) struct str text = {0}, whole = {0};
     TRY(engine_open(&g->m->engine, ENGINE_PROMPTS, e));
+    TRY(json_print(object, &whole, e)); /* its variables of the template */
+    row.json = (tare_text){whole.data, whole.size};
     if ((!messages || json_is_null(messages)) && json_is_array(prompt)) messages = prompt;
     if (!messages || json_is_null(messages)) {
         TRY(json_get_text(object, question && !json_is_null(question) ? "question" : "prompt", where, &row.question, e));

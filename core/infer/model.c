@@ -25,6 +25,7 @@ static const struct model_key KEYS[] = {
     MODEL_KEYS_COMMON,
     {"data", "prompt"},
     {"data", "chat_template"},
+    {"data", "chat_template_kwargs"},
     {"data", "system"},
     {"data", "suffix"},
 };

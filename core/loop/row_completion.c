@@ -4,8 +4,10 @@
 tare_status row_completion_encode(const struct run *r, const struct row *row, int64_t prompt, struct token_ids *out, struct err *e)
 {
     const int64_t begin = out->n;
+    int32_t end;
     TRY(tokenizer_encode(r->engine.tokenizer, row->completion.data, row->completion.size, out, e));
-    TRY(token_ids_add(out, r->engine.model->eos[0], e));
+    TRY(engine_end_id(&r->engine, &end, e));
+    TRY(token_ids_add(out, end, e));
     const int64_t n = out->n - begin, most = r->config->rollout.max_new_tokens;
     if (n > most || prompt + n > r->engine.model->shape.max_position)
         FAIL(

@@ -72,17 +72,42 @@ static tare_status refuse_others(const json_t *j, const char *path, struct err *
     return TARE_OK;
 }
 
-/* Reads names or whole paths ("model.layers.0.mlp.up_proj"). The tensors then show whether every
- * layer has one. */
-static tare_status read_targets(const json_t *j, const char *path, unsigned *out, struct err *e)
+/* Reads the targets from the tensors, whose names end in "q_proj.lora_A.weight". */
+static tare_status targets_of_tensors(const char *folder, unsigned *out, struct err *e)
+{
+    static const char END[] = ".lora_A.weight";
+    char path[FS_PATH], name[64];
+    OWNED(safetensors_close) struct safetensors file = {0};
+    TRY(fs_join(path, folder, WEIGHTS, e));
+    TRY(safetensors_open(path, &file, e));
+    for (int64_t i = 0; i < file.n_tensors; i++) {
+        const char *all = file.tensors[i].name;
+        unsigned more;
+        if (!str_ends_with(all, END)) continue;
+        const char *stop = all + strlen(all) - strlen(END), *begin = stop;
+        while (begin > all && begin[-1] != '.') begin--;
+        snprintf(name, sizeof name, "%.*s", (int)(stop - begin), begin);
+        if (config_lora_targets(name, all, &more, e)) return err_prefix(e, "%s", path);
+        *out |= more;
+    }
+    if (!*out) FAIL(e, TARE_E_INVALID, "%s: missing tensors *%s, which name the targets", path, END);
+    return TARE_OK;
+}
+
+/* Reads names or whole paths ("model.layers.0.mlp.up_proj"), which the tensors then confirm for
+ * every layer. Any other text is a regular expression: peft has made a tensor for each match. */
+static tare_status read_targets(const json_t *j, const char *folder, const char *path, unsigned *out, struct err *e)
 {
     const json_t *list = json_object_get(j, "target_modules"), *one;
     char where[FS_PATH + 32];
+    struct err unused = {0};
     size_t i;
     snprintf(where, sizeof where, "%s: target_modules", path);
     *out = 0;
-    if (json_is_string(list)) return config_lora_targets(json_string_value(list), where, out, e);
-    if (!json_is_array(list)) FAIL(e, TARE_E_INVALID, "%s: must be a list of names or \"all-linear\"", where);
+    if (json_is_string(list) && !config_lora_targets(json_string_value(list), where, out, &unused)) return TARE_OK;
+    *out = 0;
+    if (json_is_string(list)) return targets_of_tensors(folder, out, e);
+    if (!json_is_array(list)) FAIL(e, TARE_E_INVALID, "%s: must be a list of names, \"all-linear\" or a regular expression", where);
     json_array_foreach(list, i, one)
     {
         const char *name = json_is_string(one) ? json_string_value(one) : "", *dot = strrchr(name, '.');
@@ -94,7 +119,7 @@ static tare_status read_targets(const json_t *j, const char *path, unsigned *out
     return TARE_OK;
 }
 
-static tare_status read_spec(const json_t *j, const char *path, struct lora_spec *out, struct err *e)
+static tare_status read_spec(const json_t *j, const char *folder, const char *path, struct lora_spec *out, struct err *e)
 {
     TRY(refuse_others(j, path, e));
     TRY(json_get_int(j, "r", path, &out->rank, e));
@@ -107,7 +132,7 @@ static tare_status read_spec(const json_t *j, const char *path, struct lora_spec
     if (rslora && !json_is_boolean(rslora) && !json_is_null(rslora))
         FAIL(e, TARE_E_INVALID, "%s: use_rslora must be true or false", path);
     out->rslora = json_is_true(rslora);
-    return read_targets(j, path, &out->targets, e);
+    return read_targets(j, folder, path, &out->targets, e);
 }
 
 tare_status adapter_config(const char *folder, const struct model_config *c, struct lora_spec *spec, char *base, struct err *e)
@@ -117,7 +142,7 @@ tare_status adapter_config(const char *folder, const struct model_config *c, str
     TRY(fs_join(path, folder, CONFIG, e));
     TRY(json_read_file(path, &j, e));
     const char *named = c && c->base && *c->base ? c->base : json_text_or(j, "base_model_name_or_path", "");
-    TRY(read_spec(j, path, spec, e));
+    TRY(read_spec(j, folder, path, spec, e));
     TRY(fs_join(base, named, "", e));
     if (!fs_is_dir(named))
         FAIL(e, TARE_E_NOT_FOUND, "%s: the folder of its base, \"%s\", does not exist; set model.base=FOLDER", path, named);

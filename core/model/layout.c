@@ -292,11 +292,29 @@ bool layout_has(const struct model *m, const char *name)
     return false;
 }
 
+/* Refuses a head that differs from the tied embedding: the model was trained with both. */
+static tare_status check_tied_head(const struct safetensors *file, const struct st_tensor *head, const char *folder, struct err *e)
+{
+    const struct st_tensor *embed = safetensors_find(file, "model.embed_tokens.weight");
+    bool same = true;
+    if (embed) TRY(safetensors_equal(file, embed, head, &same, e));
+    if (!same)
+        FAIL(
+            e, TARE_E_UNSUPPORTED,
+            "%s: lm_head.weight differs from model.embed_tokens.weight, but config.json has tie_word_embeddings = true, or leaves it out where true is the default; set it to false to use the head, or remove lm_head.weight from the file",
+            folder);
+    return TARE_OK;
+}
+
 tare_status layout_check_names(const struct model *m, const struct safetensors *file, const char *folder, struct err *e)
 {
     for (int64_t i = 0; i < file->n_tensors; i++) {
         const char *name = file->tensors[i].name;
-        if (str_ends_with(name, "rotary_emb.inv_freq") || (m->shape.tied && !strcmp(name, "lm_head.weight"))) continue;
+        if (str_ends_with(name, "rotary_emb.inv_freq")) continue;
+        if (m->shape.tied && !strcmp(name, "lm_head.weight")) {
+            TRY(check_tied_head(file, &file->tensors[i], folder, e));
+            continue;
+        }
         if (!layout_has(m, name))
             FAIL(
                 e, TARE_E_UNSUPPORTED,

@@ -385,6 +385,21 @@ static tare_status check_finite(const struct safetensors *s, const struct st_ten
         s->files[t->file].path, t->name, (long long)(i / cols), (long long)(i % cols), isnan(x[i]) ? "NaN" : "infinite");
 }
 
+tare_status safetensors_equal(const struct safetensors *s, const struct st_tensor *a, const struct st_tensor *b, bool *out,
+                              struct err *e)
+{
+    const int64_t n = safetensors_count(a);
+    OWNED(mem_free_at) float *x = NULL, *y = NULL;
+    *out = a->rank == b->rank && !memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape);
+    if (!*out || (!strcmp(a->dtype, b->dtype) && !memcmp(a->data, b->data, (size_t)a->bytes))) return TARE_OK;
+    TRY(mem_new(n * (int64_t)sizeof *x, (void **)&x, e));
+    TRY(mem_new(n * (int64_t)sizeof *y, (void **)&y, e));
+    TRY(safetensors_read_f32(s, a, x, e));
+    TRY(safetensors_read_f32(s, b, y, e));
+    for (int64_t i = 0; i < n && *out; i++) *out = x[i] == y[i];
+    return TARE_OK;
+}
+
 tare_status safetensors_read(const struct safetensors *s, const char *name, struct st_extent x, float *out, struct err *e)
 {
     const struct st_tensor *t = safetensors_find(s, name);

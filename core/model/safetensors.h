@@ -53,6 +53,9 @@ const struct st_tensor *safetensors_find(const struct safetensors *s, const char
 int64_t safetensors_count(const struct st_tensor *t); /* elements */
 /* out[count] = the tensor as float. F32, F16 and BF16 only. */
 tare_status safetensors_read_f32(const struct safetensors *s, const struct st_tensor *t, float *out, struct err *e);
+/* Sets *out if both tensors have the same shape and weights. */
+tare_status safetensors_equal(const struct safetensors *s, const struct st_tensor *a, const struct st_tensor *b, bool *out,
+                              struct err *e);
 struct st_extent {
     int64_t rank, rows, cols; /* rank 1: cols is ignored */
 };

@@ -22,13 +22,15 @@
 static tare_status append_row(struct sft *s, struct batch *b, int64_t m, struct err *e)
 {
     const struct row *row = b->row[m];
+    int32_t end;
     if (!row->completion.data)
         FAIL(e, TARE_E_INVALID, "%s: \"completion\" is missing; supervised training needs one in every row", row->where);
     b->token_begin[m] = s->ids.n;
     if (s->config->sft.train_on_prompt)
         for (int64_t i = b->prompt_begin[m] + 1; i < b->prompt_begin[m + 1]; i++) TRY(token_ids_add(&s->ids, b->prompt_ids[i], e));
     TRY(tokenizer_encode(s->engine.tokenizer, row->completion.data, row->completion.size, &s->ids, e));
-    TRY(token_ids_add(&s->ids, s->engine.model->eos[0], e));
+    TRY(engine_end_id(&s->engine, &end, e));
+    TRY(token_ids_add(&s->ids, end, e));
     b->token_begin[m + 1] = s->ids.n;
     const int64_t length = b->prompt_begin[m + 1] - b->prompt_begin[m] + b->token_begin[m + 1] - b->token_begin[m];
     if (length > s->engine.model->shape.max_position)

@@ -1,4 +1,4 @@
-/* Functions, tests, and the filters that do not take strings. */
+/* Functions, and the filters of single values. */
 #include "base/utf8.h"
 #include "template/internal.h"
 
@@ -39,6 +39,100 @@ static tare_status do_dict(struct call *c, struct value *out)
 {
     TRY(do_namespace(c, out));
     out->dict->namespace = false;
+    return TARE_OK;
+}
+
+/* Makes an object with these entries, which cannot be printed or iterated over. */
+static tare_status new_object(struct call *c, int object, struct value *out)
+{
+    TRY(value_new_dict(c->r, c->line, out));
+    out->dict->namespace = true;
+    out->dict->object = object;
+    return TARE_OK;
+}
+
+static tare_status set_entry(struct call *c, struct dict *d, const char *key, struct value v)
+{
+    return value_dict_put(c->r, c->line, d, (tare_text){key, (int64_t)strlen(key)}, v);
+}
+
+static tare_status do_cycler(struct call *c, struct value *out)
+{
+    struct value items;
+    int64_t n = 0;
+    while (n < MAX_ARGS && c->arg[n]) n++;
+    if (!n || c->named->n) return render_fail(c->r, c->line, "cycler needs at least one item, and no keywords");
+    TRY(value_new_list(c->r, c->line, n, &items));
+    items.list->tuple = true;
+    for (int64_t i = 0; i < n; i++) items.list->items[i] = *c->arg[i];
+    TRY(new_object(c, OBJECT_CYCLER, out));
+    TRY(set_entry(c, out->dict, "items", items));
+    TRY(set_entry(c, out->dict, "pos", value_int(0)));
+    return set_entry(c, out->dict, "current", items.list->items[0]);
+}
+
+static tare_status move_cycler(struct call *c, bool back, struct value *out)
+{
+    if (c->self.type != V_DICT || c->self.dict->object != OBJECT_CYCLER)
+        return render_fail(c->r, c->line, "%s is not a cycler", value_type_name(c->self));
+    const struct list *items = value_dict_find(c->self.dict, (tare_text){"items", 5})->list;
+    const int64_t at = value_dict_find(c->self.dict, (tare_text){"pos", 3})->i, next = back ? 0 : (at + 1) % items->n;
+    *out = back ? (struct value){.type = V_NONE} : items->items[at];
+    TRY(set_entry(c, c->self.dict, "pos", value_int(next)));
+    return set_entry(c, c->self.dict, "current", items->items[next]);
+}
+
+static tare_status do_next(struct call *c, struct value *out)
+{
+    return move_cycler(c, false, out);
+}
+
+static tare_status do_reset(struct call *c, struct value *out)
+{
+    return move_cycler(c, true, out);
+}
+
+static tare_status do_joiner(struct call *c, struct value *out)
+{
+    TRY(new_object(c, OBJECT_JOINER, out));
+    TRY(set_entry(c, out->dict, "sep", c->arg[0] ? *c->arg[0] : value_string(", ", 2)));
+    return set_entry(c, out->dict, "used", value_bool(false));
+}
+
+tare_status template_call_joiner(struct call *c, struct value *out)
+{
+    *out = *value_dict_find(c->self.dict, (tare_text){"sep", 3});
+    if (!value_dict_find(c->self.dict, (tare_text){"used", 4})->i) *out = value_string("", 0);
+    return set_entry(c, c->self.dict, "used", value_bool(true));
+}
+
+static tare_status need_loop(struct call *c)
+{
+    if (c->self.type == V_DICT && c->self.dict->loop) return TARE_OK;
+    return render_fail(c->r, c->line, "%s is not the variable loop", value_type_name(c->self));
+}
+
+static tare_status do_cycle(struct call *c, struct value *out) /* loop.cycle("odd", "even") */
+{
+    int64_t n = 0;
+    TRY(need_loop(c));
+    while (n < MAX_ARGS && c->arg[n]) n++;
+    *out = *c->arg[value_dict_find(c->self.dict, (tare_text){"index0", 6})->i % n];
+    return TARE_OK;
+}
+
+static tare_status do_changed(struct call *c, struct value *out) /* loop.changed(x) */
+{
+    struct value now;
+    bool same = false;
+    int64_t n = 0;
+    TRY(need_loop(c));
+    while (n < MAX_ARGS && c->arg[n]) n++;
+    TRY(value_new_list(c->r, c->line, n, &now));
+    for (int64_t i = 0; i < n; i++) now.list->items[i] = *c->arg[i];
+    if (c->self.dict->changed->type != V_UNDEFINED) TRY(value_equal(c->r, c->line, *c->self.dict->changed, now, &same));
+    *c->self.dict->changed = now;
+    *out = value_bool(!same);
     return TARE_OK;
 }
 
@@ -93,62 +187,39 @@ static tare_status filter_length(struct call *c, struct value *out)
     return TARE_OK;
 }
 
-/* Reads the indent of tojson; -1: everything on one line. As in Python's json, a negative number
+/* Reads the indent of tojson: a text, or a number of spaces. As in Python's json, a negative number
  * counts as 0: line breaks without spaces. */
-static tare_status json_indent(const struct call *c, int64_t *indent)
+static tare_status json_indent(const struct call *c, const struct value *v, tare_text *out)
 {
     enum { MOST = 64 };
-    const struct value *v = c->arg[0];
-    *indent = -1;
+    static const char spaces[MOST + 1] = "                                                                ";
     if (!v || v->type == V_NONE) return TARE_OK;
+    if (v->type == V_STRING) return *out = (tare_text){v->s.size ? v->s.data : "", v->s.size}, TARE_OK;
     if ((v->type != V_INT && v->type != V_BOOL) || v->i > MOST)
-        return render_fail(c->r, c->line, "tojson takes an indent of at most %d spaces, as a number", MOST);
-    *indent = v->i > 0 ? v->i : 0;
+        return render_fail(c->r, c->line, "tojson takes an indent of at most %d spaces, as a number, or a string", MOST);
+    *out = (tare_text){spaces, v->i > 0 ? v->i : 0};
     return TARE_OK;
 }
 
+/* tojson of transformers, whose parameters are those of json.dumps */
 static tare_status filter_tojson(struct call *c, struct value *out)
 {
-    int64_t indent;
-    TRY(json_indent(c, &indent));
+    struct json_style style = {.ascii = c->arg[0] && value_truthy(*c->arg[0]),
+                               .sorted = c->arg[3] && value_truthy(*c->arg[3]),
+                               .item = {", ", 2},
+                               .key = {": ", 2}};
+    TRY(json_indent(c, c->arg[1], &style.indent));
+    if (style.indent.data) style.item.size = 1;
+    if (c->arg[2] && c->arg[2]->type != V_NONE) {
+        const struct list *both = c->arg[2]->type == V_LIST ? c->arg[2]->list : NULL;
+        if (!both || both->n != 2 || both->items[0].type != V_STRING || both->items[1].type != V_STRING)
+            return render_fail(c->r, c->line, "tojson takes two strings as separators, as in separators=(',', ':')");
+        style.item = both->items[0].s;
+        style.key = both->items[1].s;
+    }
     OWNED(str_free) struct str text = {0};
-    TRY(print_json(c->r, c->line, c->self, indent, &text));
+    TRY(print_json(c->r, c->line, c->self, &style, &text));
     return template_keep_text(c->r, c->line, &text, out);
-}
-
-static tare_status end_item(struct call *c, bool last, struct value *out)
-{
-    struct list *items;
-    TRY(value_iterate(c->r, c->line, c->self, &items));
-    *out = items->n ? items->items[last ? items->n - 1 : 0] : (struct value){.type = V_UNDEFINED, .s = {"item", 4}};
-    return TARE_OK;
-}
-
-static tare_status filter_first(struct call *c, struct value *out)
-{
-    return end_item(c, false, out);
-}
-
-static tare_status filter_last(struct call *c, struct value *out)
-{
-    return end_item(c, true, out);
-}
-
-static tare_status filter_list(struct call *c, struct value *out)
-{
-    struct list *items;
-    TRY(value_iterate(c->r, c->line, c->self, &items));
-    TRY(value_new_list(c->r, c->line, items->n, out));
-    for (int64_t i = 0; i < items->n; i++) out->list->items[i] = items->items[i];
-    return TARE_OK;
-}
-
-static tare_status filter_reverse(struct call *c, struct value *out)
-{
-    const struct value back[3] = {{.type = V_NONE}, {.type = V_NONE}, {.type = V_INT, .i = -1}};
-    if (c->self.type == V_STRING) return value_get_slice(c->r, c->line, c->self, back, out);
-    TRY(filter_list(c, out));
-    return value_get_slice(c->r, c->line, *out, back, out);
 }
 
 static tare_status filter_default(struct call *c, struct value *out)
@@ -236,209 +307,93 @@ static tare_status filter_abs(struct call *c, struct value *out)
     return TARE_OK;
 }
 
-/* Returns the members that a filter iterates over: none for any false value. */
-static tare_status list_members(struct call *c, struct list **items)
+static tare_status filter_float(struct call *c, struct value *out)
 {
-    struct value none;
-    if (value_truthy(c->self)) return value_iterate(c->r, c->line, c->self, items);
-    TRY(value_new_list(c->r, c->line, 0, &none));
-    *items = none.list;
+    double f;
+    *out = c->arg[0] ? *c->arg[0] : (struct value){.type = V_FLOAT};
+    if (c->self.type == V_UNDEFINED) return render_fail(c->r, c->line, "'%.*s' is undefined", (int)c->self.s.size, c->self.s.data);
+    if (c->self.type == V_FLOAT) *out = c->self;
+    if (c->self.type == V_INT || c->self.type == V_BOOL) *out = (struct value){.type = V_FLOAT, .f = (double)c->self.i};
+    if (c->self.type != V_STRING) return TARE_OK;
+    OWNED(str_free) struct str text = {0};
+    struct err unused = {0};
+    TRY(plain_number(c, c->self.s, &text));
+    if (text.size && !str_to_double(text.data, &f, &unused)) *out = (struct value){.type = V_FLOAT, .f = f};
     return TARE_OK;
 }
 
-/* Applies the test named by argument k, with the arguments after it, to v; without one tests for
- * truth. */
-static tare_status passes_test(struct call *c, int k, struct value v, bool *out)
+/* Rounds to a number of decimals: to the nearest as Python's round(), or up or down. */
+static tare_status filter_round(struct call *c, struct value *out)
 {
-    struct value yes;
-    *out = value_truthy(v);
-    if (!c->arg[k]) return TARE_OK;
-    const struct builtin *test = c->arg[k]->type == V_STRING ? template_find_test(c->arg[k]->s) : NULL;
-    if (!test) return render_fail(c->r, c->line, "a filter names a test that is not supported");
-    struct call inner = {.r = c->r, .line = c->line, .self = v};
-    for (int i = k + 1; i < MAX_ARGS; i++) inner.arg[i - k - 1] = c->arg[i];
-    TRY(template_call_builtin(&inner, test, &yes));
-    *out = value_truthy(yes);
+    const int64_t places = c->arg[0] && c->arg[0]->type == V_INT ? c->arg[0]->i : 0;
+    const tare_text how = c->arg[1] && c->arg[1]->type == V_STRING ? c->arg[1]->s : (tare_text){"common", 6};
+    const bool whole = c->self.type == V_INT || c->self.type == V_BOOL, up = value_text_is(how, "ceil"),
+               down = value_text_is(how, "floor");
+    char text[400];
+    if (!whole && c->self.type != V_FLOAT)
+        return render_fail(c->r, c->line, "round needs a number, not %s", value_type_name(c->self));
+    if ((!up && !down && !value_text_is(how, "common")) || places < -15 || places > 30)
+        return render_fail(c->r, c->line, "round takes -15 to 30 decimals, and the method common, ceil or floor");
+    if (whole && places >= 0 && !up && !down) return *out = value_int(c->self.i), TARE_OK;
+    const double x = whole ? (double)c->self.i : c->self.f, unit = pow(10, (double)places);
+    double y = up ? ceil(x * unit) / unit : floor(x * unit) / unit;
+    if (!up && !down && places < 0) y = nearbyint(x * unit) / unit;
+    if (!up && !down && places >= 0) {
+        snprintf(text, sizeof text, "%.*f", (int)places, x);
+        y = strtod(text, NULL);
+    }
+    *out = whole && !up && !down ? value_int((int64_t)y) : (struct value){.type = V_FLOAT, .f = y};
     return TARE_OK;
 }
 
-static tare_status select_items(struct call *c, bool attribute, bool keep, struct value *out)
+/* The attribute of an object, not the entry of a dict. */
+static tare_status filter_attr(struct call *c, struct value *out)
 {
-    struct list *items;
-    TRY(list_members(c, &items));
-    TRY(value_new_list(c->r, c->line, items->n, out));
-    out->list->n = 0;
-    if (attribute && c->arg[0]->type != V_STRING) return render_fail(c->r, c->line, "the name of an attribute is needed");
-    for (int64_t i = 0; i < items->n; i++) {
-        struct value v = items->items[i];
-        bool yes;
-        TRY(render_spend(c->r, c->line, 1));
-        if (attribute) TRY(value_get_attribute(c->r, c->line, items->items[i], c->arg[0]->s, &v));
-        TRY(passes_test(c, attribute, v, &yes));
-        if (yes == keep) out->list->items[out->list->n++] = items->items[i];
-    }
-    return TARE_OK;
-}
-
-static tare_status filter_select(struct call *c, struct value *out)
-{
-    return select_items(c, false, true, out);
-}
-
-static tare_status filter_reject(struct call *c, struct value *out)
-{
-    return select_items(c, false, false, out);
-}
-
-static tare_status filter_selectattr(struct call *c, struct value *out)
-{
-    return select_items(c, true, true, out);
-}
-
-static tare_status filter_rejectattr(struct call *c, struct value *out)
-{
-    return select_items(c, true, false, out);
-}
-
-/* map(attribute="x"), or map("filter") */
-static tare_status filter_map(struct call *c, struct value *out)
-{
-    struct list *items;
-    const struct builtin *filter = NULL;
-    TRY(list_members(c, &items));
-    if (!c->arg[1]) {
-        filter = c->arg[0] && c->arg[0]->type == V_STRING ? template_find_filter(c->arg[0]->s) : NULL;
-        if (!filter) return render_fail(c->r, c->line, "map takes attribute=\"name\", or the name of a supported filter");
-    } else if (c->arg[1]->type != V_STRING) {
-        return render_fail(c->r, c->line, "the name of an attribute is needed");
-    }
-    TRY(value_new_list(c->r, c->line, items->n, out));
-    for (int64_t i = 0; i < items->n; i++) {
-        TRY(render_spend(c->r, c->line, 1));
-        struct call inner = {.r = c->r, .line = c->line, .self = items->items[i]};
-        if (filter)
-            TRY(template_call_builtin(&inner, filter, &out->list->items[i]));
-        else
-            TRY(value_get_attribute(c->r, c->line, items->items[i], c->arg[1]->s, &out->list->items[i]));
-    }
+    if (c->arg[0]->type != V_STRING) return render_fail(c->r, c->line, "the name of an attribute is needed");
+    const tare_text name = c->arg[0]->s;
+    if (!value_is_plain_dict(c->self)) return value_get_attribute(c->r, c->line, c->self, name, out);
+    *out = (struct value){.type = template_is_reading_method(name) ? V_METHOD : V_UNDEFINED, .s = name};
     return TARE_OK;
 }
 
 static const struct builtin filters[] = {
     {"length", filter_length, "", 0},
     {"count", filter_length, "", 0},
-    {"tojson", filter_tojson, "indent", 0},
-    {"first", filter_first, "", 0},
-    {"last", filter_last, "", 0},
-    {"list", filter_list, "", 0},
-    {"reverse", filter_reverse, "", 0},
+    {"tojson", filter_tojson, "ensure_ascii,indent,separators,sort_keys", 0},
     {"default", filter_default, "default_value,boolean", 0},
     {"d", filter_default, "default_value,boolean", 0},
     {"string", filter_string, "", 0},
     {"safe", filter_string, "", 0},
     {"int", filter_int, "default", 0},
+    {"float", filter_float, "default", 0},
     {"abs", filter_abs, "", 0},
-    {"select", filter_select, "test,a,b,c", 0},
-    {"reject", filter_reject, "test,a,b,c", 0},
-    {"selectattr", filter_selectattr, "attribute,test,a,b", 1},
-    {"rejectattr", filter_rejectattr, "attribute,test,a,b", 1},
-    {"map", filter_map, "filter,attribute", 0},
+    {"round", filter_round, "precision,method", 0},
+    {"attr", filter_attr, "name", 1},
 };
 
-/* ---------------------------------------------------------------- tests */
-
-#define TYPE_TEST(NAME, CONDITION)                                                                                                 \
-    static tare_status NAME(struct call *c, struct value *out)                                                                     \
-    {                                                                                                                              \
-        const struct value v = c->self;                                                                                            \
-        *out = value_bool(CONDITION);                                                                                              \
-        return TARE_OK;                                                                                                            \
-    }
-
-TYPE_TEST(is_defined, v.type != V_UNDEFINED)
-TYPE_TEST(is_undefined, v.type == V_UNDEFINED)
-TYPE_TEST(is_none, v.type == V_NONE)
-TYPE_TEST(is_string, v.type == V_STRING)
-TYPE_TEST(is_boolean, v.type == V_BOOL)
-TYPE_TEST(is_integer, v.type == V_INT)
-TYPE_TEST(is_float, v.type == V_FLOAT)
-TYPE_TEST(is_number, v.type == V_INT || v.type == V_FLOAT || v.type == V_BOOL)
-TYPE_TEST(is_mapping, v.type == V_DICT && !v.dict->namespace)
-TYPE_TEST(is_iterable, v.type == V_STRING || v.type == V_LIST || v.type == V_UNDEFINED || (v.type == V_DICT && !v.dict->namespace))
-TYPE_TEST(is_sequence, v.type == V_STRING || v.type == V_LIST || v.type == V_UNDEFINED || (v.type == V_DICT && !v.dict->namespace))
-TYPE_TEST(is_true, v.type == V_BOOL && v.i)
-TYPE_TEST(is_false, v.type == V_BOOL && !v.i)
-
-static tare_status compare_values(struct call *c, enum operation op, struct value *out)
+static tare_status do_lipsum(struct call *c, struct value *out)
 {
-    return value_binary(c->r, c->line, op, c->self, *c->arg[0], out);
+    *out = (struct value){0};
+    return render_fail(c->r, c->line, "lipsum() gives random text and is not supported");
 }
-
-static tare_status is_equal(struct call *c, struct value *out)
-{
-    return compare_values(c, OP_EQ, out);
-}
-
-static tare_status is_unequal(struct call *c, struct value *out)
-{
-    return compare_values(c, OP_NE, out);
-}
-
-static tare_status is_less(struct call *c, struct value *out)
-{
-    return compare_values(c, OP_LT, out);
-}
-
-static tare_status is_greater(struct call *c, struct value *out)
-{
-    return compare_values(c, OP_GT, out);
-}
-
-static tare_status is_in(struct call *c, struct value *out)
-{
-    return compare_values(c, OP_IN, out);
-}
-
-static tare_status test_remainder(struct call *c, struct value by, int64_t rest, struct value *out)
-{
-    TRY(value_binary(c->r, c->line, OP_MOD, c->self, by, out));
-    *out = value_bool(out->type == V_INT ? out->i == rest : out->f == (double)rest);
-    return TARE_OK;
-}
-
-static tare_status is_divisible(struct call *c, struct value *out)
-{
-    return test_remainder(c, *c->arg[0], 0, out);
-}
-
-static tare_status is_even(struct call *c, struct value *out)
-{
-    return test_remainder(c, value_int(2), 0, out);
-}
-
-static tare_status is_odd(struct call *c, struct value *out)
-{
-    return test_remainder(c, value_int(2), 1, out);
-}
-
-static const struct builtin tests[] = {
-    {"defined", is_defined, "", 0},   {"undefined", is_undefined, "", 0},
-    {"none", is_none, "", 0},         {"string", is_string, "", 0},
-    {"boolean", is_boolean, "", 0},   {"integer", is_integer, "", 0},
-    {"float", is_float, "", 0},       {"number", is_number, "", 0},
-    {"mapping", is_mapping, "", 0},   {"iterable", is_iterable, "", 0},
-    {"sequence", is_sequence, "", 0}, {"true", is_true, "", 0},
-    {"false", is_false, "", 0},       {"equalto", is_equal, "other", 1},
-    {"eq", is_equal, "other", 1},     {"ne", is_unequal, "other", 1},
-    {"lt", is_less, "other", 1},      {"lessthan", is_less, "other", 1},
-    {"gt", is_greater, "other", 1},   {"greaterthan", is_greater, "other", 1},
-    {"in", is_in, "seq", 1},          {"divisibleby", is_divisible, "num", 1},
-    {"even", is_even, "", 0},         {"odd", is_odd, "", 0},
-};
 
 static const struct builtin functions[] = {
-    {"raise_exception", do_raise, "message", 1}, {"namespace", do_namespace, "*", 0},        {"dict", do_dict, "*", 0},
-    {"range", do_range, "start,stop,step", 1},   {"strftime_now", do_strftime, "format", 1},
+    {"lipsum", do_lipsum, "*", 0},
+    {"raise_exception", do_raise, "message", 1},
+    {"namespace", do_namespace, "*", 0},
+    {"dict", do_dict, "*", 0},
+    {"range", do_range, "start,stop,step", 1},
+    {"strftime_now", do_strftime, "format", 1},
+    {"cycler", do_cycler, "*", 0},
+    {"joiner", do_joiner, "sep", 0},
+};
+
+/* methods of the objects above and of loop */
+static const struct builtin object_methods[] = {
+    {"next", do_next, "", 0},
+    {"reset", do_reset, "", 0},
+    {"cycle", do_cycle, "a,b,c,d,e,f,g,h", 1},
+    {"changed", do_changed, "a,b,c,d,e,f,g,h", 0},
 };
 
 #define FIND_IN(TABLE, NAME)                                                                                                       \
@@ -454,15 +409,17 @@ static const struct builtin *find_plain_filter(tare_text name)
 const struct builtin *template_find_filter(tare_text name)
 {
     const struct builtin *b = find_plain_filter(name);
+    if (!b) b = template_find_list_filter(name);
+    if (!b) b = template_find_format_filter(name);
     return b ? b : template_find_string_filter(name);
-}
-
-const struct builtin *template_find_test(tare_text name)
-{
-    FIND_IN(tests, name);
 }
 
 const struct builtin *template_find_function(tare_text name)
 {
     FIND_IN(functions, name);
+}
+
+const struct builtin *template_find_object_method(tare_text name)
+{
+    FIND_IN(object_methods, name);
 }

@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/fs.h"
+#include "base/utf8.h"
 #include "template/internal.h"
 
 #include <stdio.h>
@@ -135,6 +136,87 @@ tare_status chat_render(const struct chat *c, const json_t *messages, bool add_g
     else
         TRY(template_render(c->template, variables, out, e));
     return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- continued messages */
+
+static tare_text strip_text(tare_text t, bool right)
+{
+    const char *p = t.data, *end = t.data + t.size;
+    while (p < end) {
+        const unsigned char *q = (const unsigned char *)p;
+        if (!value_is_python_space(utf8_next(&q))) break;
+        p = (const char *)q;
+    }
+    while (right && end > p) {
+        const char *last = end - 1;
+        while ((*last & 0xC0) == 0x80) last--;
+        const unsigned char *q = (const unsigned char *)last;
+        if (!value_is_python_space(utf8_next(&q))) break;
+        end = last;
+    }
+    return (tare_text){p, end - p};
+}
+
+/* Returns the text of a message, or its last part with a text; size 0: none. */
+static tare_text content_of(const json_t *message)
+{
+    const json_t *content = json_object_get(message, "content"), *text = content;
+    for (size_t i = json_array_size(content); i-- > 0;) {
+        text = json_object_get(json_array_get(content, i), "text");
+        if (text) break;
+    }
+    return json_is_string(text) ? (tare_text){json_string_value(text), (int64_t)json_string_length(text)} : (tare_text){"", 0};
+}
+
+tare_status chat_continue(const struct chat *c, const json_t *messages, const json_t *extra, struct str *out, struct err *e)
+{
+    OWNED(str_free) struct str text = {0};
+    const tare_text content = content_of(json_array_get(messages, json_array_size(messages) - 1)), bare = strip_text(content, true),
+                    left = strip_text(content, false);
+    if (!bare.size)
+        FAIL(
+            e, TARE_E_INVALID,
+            "the last message is the assistant's and has no text that an answer could continue; remove it, or give it \"content\"");
+    TRY(chat_render(c, messages, false, extra, &text, e));
+    int64_t at = text.size - bare.size;
+    while (at >= 0 && memcmp(text.data + at, bare.data, (size_t)bare.size)) at--;
+    if (at < 0)
+        FAIL(
+            e, TARE_E_INVALID,
+            "%s leaves out or changes the last message, which is the assistant's, so no answer can continue it; remove that message",
+            c->template->where);
+    const bool whole =
+        left.data == content.data && at + left.size <= text.size && !memcmp(text.data + at, left.data, (size_t)left.size);
+    return str_add(out, text.data, at + (whole ? left.size : bare.size), e);
+}
+
+tare_status chat_prompt(const struct chat *c, const json_t *messages, const json_t *extra, struct str *out, struct err *e)
+{
+    const json_t *last = json_array_get(messages, json_array_size(messages) - 1);
+    const bool assistant = json_array_size(messages) && !strcmp(json_text_or(last, "role", ""), "assistant");
+    return assistant ? chat_continue(c, messages, extra, out, e) : chat_render(c, messages, true, extra, out, e);
+}
+
+tare_status chat_set_variables(struct chat *c, const json_t *variables, const char *where, struct err *e)
+{
+    static const char *const TAKEN[] = {"messages", "add_generation_prompt"};
+    if (!json_is_object(variables))
+        FAIL(e, TARE_E_CONFIG, "%s: must be a JSON object of variables, such as {\"enable_thinking\": false}", where);
+    for (size_t i = 0; i < sizeof TAKEN / sizeof *TAKEN; i++)
+        if (json_object_get(variables, TAKEN[i]))
+            FAIL(e, TARE_E_CONFIG, "%s: \"%s\" is set for every prompt and cannot be replaced; remove it", where, TAKEN[i]);
+    if (json_object_update(c->variables, (json_t *)(uintptr_t)variables))
+        FAIL(e, TARE_E_NOMEM, "no memory for the variables of a chat template");
+    return TARE_OK;
+}
+
+tare_status chat_set_kwargs(struct chat *c, const char *text, struct err *e)
+{
+    OWNED(json_decrefp) json_t *variables = NULL;
+    if (!text || !*text) return TARE_OK;
+    TRY(err_as_config(json_parse(text, (int64_t)strlen(text), "data.chat_template_kwargs", &variables, e), e));
+    return chat_set_variables(c, variables, "data.chat_template_kwargs", e);
 }
 
 tare_status chat_blame(const struct chat *c, struct str *out, struct err *e)

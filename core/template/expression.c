@@ -163,17 +163,33 @@ static tare_status parse_arguments(struct parser *p, struct node *call)
     return TARE_OK;
 }
 
+/* Returns whether a statement of the template may assign the name. */
+static bool is_assigned(const struct parser *p, tare_text name)
+{
+    bool tag = false;
+    for (const struct token *t = p->tokens; t->kind != T_END; t++) {
+        tag = t->kind == T_TAG || (tag && t->kind != T_TAG_END);
+        if (tag && t->kind == T_NAME && t->text.size == name.size && !memcmp(t->text.data, name.data, (size_t)name.size) &&
+            !(t[1].kind == T_OP && value_text_is(t[1].text, "(")))
+            return true;
+    }
+    return false;
+}
+
 static tare_status parse_call(struct parser *p, struct node **node)
 {
     struct node *callee = *node;
     const bool method = callee->kind == E_ATTRIBUTE;
     if (!method && callee->kind != E_NAME) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "only functions and methods can be called");
+    static const struct builtin assigned = {"a variable", NULL, "*", 0}; /* {% set f = range %} */
     const struct builtin *b = method ? template_find_method(callee->name) : template_find_function(callee->name);
+    if (!b && !method && is_assigned(p, callee->name)) b = &assigned;
     if (!b)
         PARSE_FAIL(p, TARE_E_UNSUPPORTED, "the %s %.*s() is not supported", method ? "method" : "function", (int)callee->name.size,
                    callee->name.data);
     TRY(wrap_nodes(p, method ? E_METHOD : E_FUNCTION, method ? callee->a : NULL, NULL, node));
     (*node)->builtin = b;
+    (*node)->name = callee->name;
     step(p);
     return parse_arguments(p, *node);
 }
@@ -226,15 +242,23 @@ static tare_status parse_postfix(struct parser *p, struct node **node)
     }
 }
 
-static tare_status parse_filter(struct parser *p, struct node **node)
+tare_status parser_one_filter(struct parser *p, struct node **node)
 {
     tare_text name;
-    step(p);
     TRY(expect_name(p, &name));
     TRY(wrap_nodes(p, E_FILTER, *node, NULL, node));
     (*node)->builtin = template_find_filter(name);
     if (!(*node)->builtin) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "the filter '%.*s' is not supported", (int)name.size, name.data);
     return skip_op(p, "(") ? parse_arguments(p, *node) : TARE_OK;
+}
+
+tare_status parser_filters(struct parser *p, struct node **node)
+{
+    for (int n = 0; skip_op(p, "|"); n++) {
+        if (n == MAX_NESTING) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "a chain of more than %d filters", MAX_NESTING);
+        TRY(parser_one_filter(p, node));
+    }
+    return TARE_OK;
 }
 
 static bool argument_follows(const struct parser *p)
@@ -263,6 +287,7 @@ static tare_status parse_test(struct parser *p, struct node **node)
         TRY(parse_postfix(p, &test->args));
         TRY(wrap_nodes(p, E_COND, test->args, NULL, &test->args));
     }
+    if (is_name(p, "is")) PARSE_FAIL(p, TARE_E_INVALID, "tests cannot be chained with `is`; use parentheses");
     return negated ? wrap_nodes(p, E_NOT, test, NULL, node) : TARE_OK;
 }
 
@@ -274,15 +299,18 @@ static tare_status parse_unary(struct parser *p, bool filters, struct node **out
         TRY(parse_unary(p, false, out));
         TRY(wrap_nodes(p, E_NEGATE, *out, NULL, out));
     } else if (is_op(p, "+")) {
-        PARSE_FAIL(p, TARE_E_UNSUPPORTED, "the unary '+' is not supported");
+        step(p);
+        TRY(parse_unary(p, false, out));
+        TRY(wrap_nodes(p, E_NEGATE, *out, NULL, out));
+        TRY(wrap_nodes(p, E_NEGATE, *out, NULL, out));
     } else {
         TRY(parse_primary(p, out));
     }
     TRY(parse_postfix(p, out));
     if (filters)
         for (int n = 0; n <= MAX_NESTING; n++) {
-            if (is_op(p, "|"))
-                TRY(parse_filter(p, out));
+            if (skip_op(p, "|"))
+                TRY(parser_one_filter(p, out));
             else if (is_name(p, "is"))
                 TRY(parse_test(p, out));
             else
@@ -301,6 +329,7 @@ struct level {
 };
 
 static const struct level levels[] = {
+    {{"**"}, {OP_POW}}, /* from the left, as in jinja2 */
     {{"*", "/", "//", "%"}, {OP_MUL, OP_DIV, OP_FLOORDIV, OP_MOD}},
     {{"~"}, {OP_CONCAT}},
     {{"+", "-"}, {OP_ADD, OP_SUB}},
@@ -308,11 +337,7 @@ static const struct level levels[] = {
 
 static tare_status parse_level(struct parser *p, int level, struct node **out)
 {
-    if (level < 0) {
-        TRY(parse_unary(p, true, out));
-        if (is_op(p, "**")) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "the operator ** is not supported");
-        return TARE_OK;
-    }
+    if (level < 0) return parse_unary(p, true, out);
     TRY(parse_level(p, level - 1, out));
     for (int n = 0;; n++) {
         int k = 0;
@@ -331,7 +356,7 @@ static tare_status parse_level(struct parser *p, int level, struct node **out)
 static tare_status parse_compare(struct parser *p, struct node **out)
 {
     static const char *const ops[] = {"==", "!=", "<", "<=", ">", ">="};
-    TRY(parse_level(p, 2, out));
+    TRY(parse_level(p, 3, out));
     struct node *chain = NULL, **tail = NULL;
     for (;;) {
         int op = -1;
@@ -343,7 +368,7 @@ static tare_status parse_compare(struct parser *p, struct node **out)
         step(p);
         if (op == OP_NOT_IN) step(p);
         struct node *right, *link;
-        TRY(parse_level(p, 2, &right));
+        TRY(parse_level(p, 3, &right));
         TRY(wrap_nodes(p, E_BINARY, right, NULL, &link));
         link->op = (enum operation)op;
         if (!chain) {
@@ -393,7 +418,19 @@ tare_status parser_expression(struct parser *p, struct node **out)
     return TARE_OK;
 }
 
-tare_status parser_no_choice(struct parser *p, struct node **out)
+tare_status parser_tuple(struct parser *p, bool choice, struct node **out)
 {
-    return parse_logic(p, true, out);
+    TRY(choice ? parser_expression(p, out) : parse_logic(p, true, out));
+    if (!is_op(p, ",")) return TARE_OK;
+    struct node *tuple, **tail;
+    TRY(new_node(p, E_LIST, &tuple));
+    tuple->tuple = true;
+    tuple->args = *out;
+    tail = &tuple->args->next;
+    while (skip_op(p, ",") && p->at->kind != T_TAG_END && p->at->kind != T_OUT_END) {
+        TRY(choice ? parser_expression(p, tail) : parse_logic(p, true, tail));
+        tail = &(*tail)->next;
+    }
+    *out = tuple;
+    return TARE_OK;
 }

@@ -13,7 +13,7 @@
 
 /* V_METHOD: the value of d['items'] in Python if d has no such entry, and of x.upper without a
  * call. It is true and defined; every other use is an error. */
-enum value_type { V_UNDEFINED, V_NONE, V_BOOL, V_INT, V_FLOAT, V_STRING, V_LIST, V_DICT, V_METHOD };
+enum value_type { V_UNDEFINED, V_NONE, V_BOOL, V_INT, V_FLOAT, V_STRING, V_LIST, V_DICT, V_METHOD, V_FUNCTION };
 
 struct value {
     enum value_type type;
@@ -23,6 +23,7 @@ struct value {
         tare_text s; /* the text; the name of an undefined value or a method, for messages */
         struct list *list;
         struct dict *dict;
+        const struct builtin *function; /* range without a call */
     };
 };
 
@@ -30,6 +31,7 @@ struct list {
     struct value *items;
     int64_t n;
     bool tuple; /* a Python tuple: printed, compared and concatenated separately from lists */
+    bool group; /* a tuple of groupby, with the attributes grouper and list */
 };
 
 struct dict { /* in insertion order */
@@ -39,6 +41,9 @@ struct dict { /* in insertion order */
     } * entries;
     int64_t n, capacity;
     bool namespace, loop; /* not a plain dict of Python */
+    /* of a namespace: an object of cycler() or joiner() */
+    enum { OBJECT_NONE, OBJECT_CYCLER, OBJECT_JOINER } object;
+    struct value *changed; /* of loop: the last arguments of loop.changed() */
 };
 
 /* ---------------------------------------------------------------- tokens */
@@ -73,7 +78,10 @@ enum node_kind {
     S_SET_BLOCK,
     S_BREAK,
     S_CONTINUE,
+    S_WITH,
+    S_FILTER,
     E_CONST,
+    E_CAPTURED, /* the text of a block that filters are applied to */
     E_NAME,
     E_LIST,
     E_DICT,
@@ -100,6 +108,7 @@ enum operation {
     OP_DIV,
     OP_FLOORDIV,
     OP_MOD,
+    OP_POW,
     OP_CONCAT,
     OP_EQ,
     OP_NE,
@@ -115,7 +124,8 @@ struct node {
     enum node_kind kind;
     int line;
     enum operation op;
-    tare_text name, name2; /* variable, attribute; loop targets; attribute of a namespace */
+    tare_text name, name2; /* variable, attribute; attribute of a namespace */
+    struct node *target;   /* assigned: E_NAME, or E_LIST of targets; linked by next in S_WITH */
     struct value constant;
     struct node *a, *b, *c;        /* operands */
     struct node *body, *otherwise; /* statements, linked by next */
@@ -135,7 +145,7 @@ struct template
 
 /* ---------------------------------------------------------------- rendering */
 
-enum { MAX_ARGS = 4, MAX_NESTING = 100, MAX_FRAMES = 64 };
+enum { MAX_ARGS = 8, MAX_NESTING = 100, MAX_FRAMES = 64 };
 
 struct render {
     const struct template *t;
@@ -146,8 +156,9 @@ struct render {
         struct dict names[MAX_FRAMES]; /* innermost last */
         int n;
     } scope;
-    int64_t work;  /* steps so far; long strings count as several */
-    int64_t begin; /* size of out before rendering */
+    struct value captured; /* of E_CAPTURED */
+    int64_t work;          /* steps so far; long strings count as several */
+    int64_t begin;         /* size of out before rendering */
     int depth;
 };
 
@@ -173,6 +184,12 @@ const struct builtin *template_find_function(tare_text name);
 const struct builtin *template_find_method(tare_text name);
 const struct builtin *template_find_filter(tare_text name);
 const struct builtin *template_find_string_filter(tare_text name); /* strings.c */
+/* The members of self at a path such as "function.name". */
+tare_status template_map_attribute(struct call *c, struct value path, struct value *out);
+const struct builtin *template_find_list_filter(tare_text name);   /* sequences.c */
+const struct builtin *template_find_format_filter(tare_text name); /* format.c */
+const struct builtin *template_find_text_method(tare_text name);   /* format.c */
+const struct builtin *template_find_object_method(tare_text name); /* builtins.c */
 bool template_method_of_text(const struct builtin *b);
 bool template_is_dict_method(tare_text name);
 bool template_is_string_method(tare_text name); /* string methods of Python, supported or not */
@@ -185,6 +202,9 @@ const struct builtin *template_find_test(tare_text name);
 tare_status render_fail(struct render *r, int line, const char *format, ...) ERR_PRINTF(3, 4);
 tare_status render_spend(struct render *r, int line, int64_t work);
 tare_status render_take(struct render *r, int line, int64_t n, void **out);
+/* Returns the index of a parameter, or -1. */
+int template_param_index(const struct builtin *b, tare_text key);
+tare_status template_call_joiner(struct call *c, struct value *out); /* self: the joiner */
 tare_status template_call_builtin(struct call *c, const struct builtin *b, struct value *out);
 
 /* value.c */
@@ -216,14 +236,23 @@ bool value_is_python_space(int32_t c);
 /* case.c: changes the case of the call's self. CASE_WORDS: the filter title, whose words begin
  * after white space and -({[<; CASE_TITLE: the method. */
 enum text_case { CASE_LOWER, CASE_UPPER, CASE_TITLE, CASE_CAPITAL, CASE_WORDS };
+/* str.islower() and str.isupper() */
+tare_status template_has_case(struct call *c, enum text_case how, struct value *out);
 tare_status template_change_case(struct call *c, enum text_case how, struct value *out);
 
 /* print.c */
-/* str() and repr() of Python, json.dumps(ensure_ascii=False). indent -1: on one line. */
+/* The arguments of json.dumps; indent.data NULL: on one line. */
+struct json_style {
+    bool ascii, sorted;
+    tare_text indent, item, key; /* item, key: separators */
+};
+/* str() and repr() of Python, json.dumps. */
 tare_status print_text(struct render *r, int line, struct value v, struct str *out);
-tare_status print_json(struct render *r, int line, struct value v, int64_t indent, struct str *out);
+tare_status print_json(struct render *r, int line, struct value v, const struct json_style *style, struct str *out);
 /* Returns a string unchanged, and str() of any other value. */
 tare_status template_as_text(struct render *r, int line, struct value v, tare_text *out);
+/* text % args of Python: args is a tuple, a dict, or a single value. */
+tare_status template_percent(struct render *r, int line, tare_text text, struct value args, struct value *out);
 /* copies the text into the arena */
 tare_status template_keep_text(struct render *r, int line, const struct str *text, struct value *out);
 

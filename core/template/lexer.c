@@ -121,6 +121,31 @@ static tare_status lex_string(struct lexer *l)
     return TARE_OK;
 }
 
+static bool name_char(char c, bool first)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (!first && c >= '0' && c <= '9');
+}
+
+/* Reads 0x1F, 0o17 or 0b11, with single underscores between digits. */
+static tare_status lex_based(struct lexer *l, int base)
+{
+    const char *p = l->p + 2;
+    int64_t x = 0;
+    bool over = false;
+    for (; p < l->end; p++) {
+        const int digit = hex_digit(*p);
+        if (*p == '_' && p + 1 < l->end && hex_digit(p[1]) >= 0) continue;
+        if (digit < 0 || digit >= base) break;
+        over = over || __builtin_mul_overflow(x, base, &x) || __builtin_add_overflow(x, digit, &x);
+    }
+    if (over) LEX_FAIL(l, TARE_E_RANGE, "a whole number does not fit in 64 bits");
+    if (p == l->p + 2 || (p < l->end && name_char(*p, false)))
+        LEX_FAIL(l, TARE_E_UNSUPPORTED, "a number of this form is not supported");
+    TRY(add_token(l, (struct token){.kind = T_INT, .i = x}));
+    advance_text(l, p - l->p);
+    return TARE_OK;
+}
+
 static tare_status lex_number(struct lexer *l)
 {
     char digits[64];
@@ -133,7 +158,7 @@ static tare_status lex_number(struct lexer *l)
         real |= point;
         if (*p != '_') digits[n++] = *p;
     }
-    const char *after = p < l->end && *p == 'e' ? p + 1 : p;
+    const char *after = p < l->end && (*p == 'e' || *p == 'E') ? p + 1 : p;
     if (after > p && after < l->end && (*after == '+' || *after == '-')) after++;
     if (after > p && after < l->end && *after >= '0' && *after <= '9' && n < 40) { /* an exponent */
         real = true;
@@ -151,11 +176,6 @@ static tare_status lex_number(struct lexer *l)
     TRY(add_token(l, t));
     advance_text(l, p - l->p);
     return TARE_OK;
-}
-
-static bool name_char(char c, bool first)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (!first && c >= '0' && c <= '9');
 }
 
 static tare_status lex_name(struct lexer *l)
@@ -184,6 +204,13 @@ static tare_status lex_operator(struct lexer *l)
              (unsigned char)*l->p);
 }
 
+/* Returns the base that a number after 0 has by its letter, or 0. */
+static int based(const struct lexer *l)
+{
+    const char c = l->p + 1 < l->end ? l->p[1] : 0;
+    return c == 'x' || c == 'X' ? 16 : c == 'o' || c == 'O' ? 8 : c == 'b' || c == 'B' ? 2 : 0;
+}
+
 /* Reads tokens up to and including the tag's end. */
 static tare_status lex_inside(struct lexer *l, const char *mark, enum token_kind end_kind)
 {
@@ -202,6 +229,8 @@ static tare_status lex_inside(struct lexer *l, const char *mark, enum token_kind
         open -= (c == ')' || c == ']' || c == '}') && open > 0;
         if (c == '"' || c == '\'')
             TRY(lex_string(l));
+        else if (c == '0' && based(l))
+            TRY(lex_based(l, based(l)));
         else if (c >= '0' && c <= '9')
             TRY(lex_number(l));
         else if (name_char(c, true))
@@ -245,6 +274,35 @@ static tare_status lex_text(struct lexer *l, const char *open)
     return TARE_OK;
 }
 
+/* Returns the size of a tag that has only this word, up to its "%}" with a sign; 0: another tag. */
+static int64_t word_tag(const struct lexer *l, const char *open, const char *word)
+{
+    const char *p = open + 2;
+    const size_t n = strlen(word);
+    p += p < l->end && (*p == '-' || *p == '+');
+    while (p < l->end && is_space(*p)) p++;
+    if ((size_t)(l->end - p) < n || memcmp(p, word, n)) return 0;
+    for (p += n; p < l->end && is_space(*p);) p++;
+    const bool sign = p < l->end && (*p == '-' || *p == '+');
+    return l->end - p >= 2 + sign && !memcmp(p + sign, "%}", 2) ? p - open : 0;
+}
+
+/* Reads {% raw %}...{% endraw %}, from behind the first word: the text as it is. As in jinja2, the
+ * newline after {% raw %} stays. */
+static tare_status lex_raw(struct lexer *l)
+{
+    const bool minus = *l->p == '-';
+    advance_text(l, 2 + (minus || *l->p == '+'));
+    while (minus && l->p < l->end && is_space(*l->p)) advance_text(l, 1);
+    const char *open = l->p;
+    while (open < l->end && !(*open == '{' && open + 1 < l->end && open[1] == '%' && word_tag(l, open, "endraw"))) open++;
+    if (open >= l->end) LEX_FAIL(l, TARE_E_INVALID, "the template ends before endraw");
+    TRY(lex_text(l, open));
+    advance_text(l, word_tag(l, l->p, "endraw"));
+    advance_text(l, end_size(l, "%}"));
+    return TARE_OK;
+}
+
 static tare_status lex_all(struct lexer *l)
 {
     while (l->p < l->end) {
@@ -254,6 +312,12 @@ static tare_status lex_all(struct lexer *l)
         TRY(lex_text(l, open));
         if (l->p >= l->end) break;
         const char kind = l->p[1];
+        const int64_t raw = kind == '%' ? word_tag(l, l->p, "raw") : 0;
+        if (raw) {
+            advance_text(l, raw);
+            TRY(lex_raw(l));
+            continue;
+        }
         const bool sign = l->p + 2 < l->end && (l->p[2] == '-' || l->p[2] == '+');
         if (kind != '#') TRY(add_token(l, (struct token){.kind = kind == '{' ? T_OUT : T_TAG}));
         advance_text(l, 2 + sign);

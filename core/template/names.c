@@ -48,15 +48,22 @@ static bool asks_first(const struct node *n)
     return false;
 }
 
+/* Notes the variables that a statement assigns. */
+static tare_status note_targets(struct names *w, const struct node *n)
+{
+    for (; n; n = n->next) {
+        TRY(note_name(w, &w->given, n->kind == E_NAME ? n->name : (tare_text){0}));
+        TRY(note_targets(w, n->args));
+    }
+    return TARE_OK;
+}
+
 static tare_status visit_node(struct names *w, const struct node *n)
 {
     if (n->kind == E_NAME) return note_name(w, &w->read, n->name);
     if (asks_first(n)) return note_name(w, &w->given, n->a->name);
-    if (n->kind == S_FOR) {
-        TRY(note_name(w, &w->given, (tare_text){"loop", 4}));
-        TRY(note_name(w, &w->given, n->name));
-        return note_name(w, &w->given, n->name2);
-    }
+    TRY(note_targets(w, n->target));
+    if (n->kind == S_FOR) return note_name(w, &w->given, (tare_text){"loop", 4});
     const bool sets = (n->kind == S_SET || n->kind == S_SET_BLOCK) && !n->name2.data;
     return sets ? note_name(w, &w->given, n->name) : TARE_OK;
 }
@@ -88,7 +95,7 @@ tare_status template_unknown(const struct template *t, const char *const *variab
     tare_status status = walk_nodes(&w, t->body);
     const int64_t begin = out->size;
     for (const struct name *n = w.read; n && !status; n = n->next)
-        if (!contains_name(w.given, n->text) && !is_variable(variables, n->text))
+        if (!contains_name(w.given, n->text) && !is_variable(variables, n->text) && !template_find_function(n->text))
             status = str_addf(out, e, "%s%.*s", out->size > begin ? ", " : "", (int)n->text.size, n->text.data);
     arena_free(&w.arena);
     return status;

@@ -15,7 +15,8 @@ static tare_status parse_if(struct parser *p, struct node **out)
 {
     static const char *const stops[] = {"elif", "else", "endif", NULL};
     TRY(new_node(p, S_IF, out));
-    TRY(parser_expression(p, &(*out)->a));
+    TRY(parser_tuple(p, false, &(*out)->a));
+    if (skip_name(p, "if")) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "a choice as a condition needs parentheses");
     TRY(end_tag(p));
     TRY(parse_body(p, stops, &(*out)->body));
     if (skip_name(p, "elif")) {
@@ -32,16 +33,40 @@ static tare_status parse_if(struct parser *p, struct node **out)
     return end_tag(p);
 }
 
+/* Parses `a`, `a, b` or `a, (b, c)`. */
+static tare_status parse_target(struct parser *p, struct node **out)
+{
+    struct node *list, **tail;
+    bool tuple = false;
+    TRY(deeper(p));
+    TRY(new_node(p, E_LIST, &list));
+    tail = &list->args;
+    do {
+        if (list->args && p->at->kind != T_NAME && !is_op(p, "(")) break; /* a, */
+        if (skip_op(p, "(")) {
+            TRY(parse_target(p, tail));
+            TRY(expect_op(p, ")"));
+        } else {
+            TRY(new_node(p, E_NAME, tail));
+            TRY(expect_name(p, &(*tail)->name));
+        }
+        tail = &(*tail)->next;
+        tuple = tuple || is_op(p, ",");
+    } while (skip_op(p, ",") && !is_name(p, "in"));
+    *out = tuple ? list : list->args;
+    p->depth--;
+    return TARE_OK;
+}
+
 static tare_status parse_for(struct parser *p, struct node **out)
 {
     static const char *const stops[] = {"else", "endfor", NULL};
     struct node *n;
     TRY(new_node(p, S_FOR, &n));
     *out = n;
-    TRY(expect_name(p, &n->name));
-    if (skip_op(p, ",")) TRY(expect_name(p, &n->name2));
-    if (!skip_name(p, "in")) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "expected 'in'; a loop has one or two variables");
-    TRY(parser_no_choice(p, &n->a)); /* an `if` after it filters the loop */
+    TRY(parse_target(p, &n->target));
+    if (!skip_name(p, "in")) PARSE_FAIL(p, TARE_E_INVALID, "expected 'in'");
+    TRY(parser_tuple(p, false, &n->a)); /* an `if` after it filters the loop */
     if (skip_name(p, "if")) TRY(parser_expression(p, &n->b));
     if (is_name(p, "recursive")) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "recursive loops are not supported");
     TRY(end_tag(p));
@@ -62,14 +87,60 @@ static tare_status parse_set(struct parser *p, struct node **out)
     struct node *n;
     TRY(new_node(p, S_SET, &n));
     *out = n;
-    TRY(expect_name(p, &n->name));
-    if (skip_op(p, ".")) TRY(expect_name(p, &n->name2));
+    TRY(parse_target(p, &n->target));
+    if (n->target->kind == E_NAME && skip_op(p, ".")) {
+        n->name = n->target->name;
+        n->target = NULL;
+        TRY(expect_name(p, &n->name2));
+    }
     if (skip_op(p, "=")) {
-        TRY(parser_expression(p, &n->a));
+        TRY(parser_tuple(p, true, &n->a));
         return end_tag(p);
     }
-    if (p->at->kind != T_TAG_END) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "expected '='; set takes one variable");
+    TRY(new_node(p, E_CAPTURED, &n->a));
+    TRY(parser_filters(p, &n->a));
+    if (p->at->kind != T_TAG_END) PARSE_FAIL(p, TARE_E_INVALID, "expected '='");
     n->kind = S_SET_BLOCK;
+    TRY(end_tag(p));
+    TRY(parse_body(p, stops, &n->body));
+    step(p);
+    return end_tag(p);
+}
+
+/* Parses {% with a = 1, b = 2 %}, whose variables end with the block. */
+static tare_status parse_with(struct parser *p, struct node **out)
+{
+    static const char *const stops[] = {"endwith", NULL};
+    struct node *n, **target, **value;
+    TRY(new_node(p, S_WITH, &n));
+    *out = n;
+    target = &n->target;
+    value = &n->args;
+    while (p->at->kind != T_TAG_END) {
+        if (n->target) TRY(expect_op(p, ","));
+        TRY(new_node(p, E_NAME, target));
+        TRY(expect_name(p, &(*target)->name));
+        TRY(expect_op(p, "="));
+        TRY(parser_expression(p, value));
+        target = &(*target)->next;
+        value = &(*value)->next;
+    }
+    TRY(end_tag(p));
+    TRY(parse_body(p, stops, &n->body));
+    step(p);
+    return end_tag(p);
+}
+
+/* Parses {% filter upper | trim %}, which changes the text of its block. */
+static tare_status parse_filter_block(struct parser *p, struct node **out)
+{
+    static const char *const stops[] = {"endfilter", NULL};
+    struct node *n;
+    TRY(new_node(p, S_FILTER, &n));
+    *out = n;
+    TRY(new_node(p, E_CAPTURED, &n->a));
+    TRY(parser_one_filter(p, &n->a));
+    TRY(parser_filters(p, &n->a));
     TRY(end_tag(p));
     TRY(parse_body(p, stops, &n->body));
     step(p);
@@ -94,6 +165,8 @@ static tare_status parse_tag(struct parser *p, struct node **out)
     if (skip_name(p, "if")) return parse_if(p, out);
     if (skip_name(p, "for")) return parse_for(p, out);
     if (skip_name(p, "set")) return parse_set(p, out);
+    if (skip_name(p, "with")) return parse_with(p, out);
+    if (skip_name(p, "filter")) return parse_filter_block(p, out);
     if (is_name(p, "generation")) return step(p), parse_generation(p, out);
     if (is_name(p, "break") || is_name(p, "continue")) {
         if (!p->loops) PARSE_FAIL(p, TARE_E_INVALID, "%.*s is outside of a loop", (int)p->at->text.size, p->at->text.data);
@@ -131,7 +204,7 @@ static tare_status parse_body(struct parser *p, const char *const *stops, struct
         } else if (p->at->kind == T_OUT) {
             step(p);
             TRY(new_node(p, S_OUT, out));
-            TRY(parser_expression(p, &(*out)->a));
+            TRY(parser_tuple(p, true, &(*out)->a));
             if (p->at->kind != T_OUT_END) PARSE_FAIL(p, TARE_E_INVALID, "expected }}");
             step(p);
         } else {
@@ -158,7 +231,7 @@ tare_status template_parse(const char *source, int64_t n, const char *where, str
     tare_status status = arena_strdup(&t->arena, where, -1, &name, e);
     t->where = name;
     if (!status) status = template_lex(source, n, where, &t->arena, &tokens, e);
-    struct parser p = {.at = tokens.items, .arena = &t->arena, .where = where, .e = e};
+    struct parser p = {.at = tokens.items, .tokens = tokens.items, .arena = &t->arena, .where = where, .e = e};
     if (!status) status = parse_body(&p, NULL, &t->body);
     mem_free(tokens.items);
     if (status)

@@ -8,6 +8,7 @@
 struct parser {
     const struct token *at; /* ends with T_END, which is never consumed */
     struct arena *arena;
+    const struct token *tokens; /* all of them */
     const char *where;
     struct err *e;
     int depth, loops;
@@ -21,8 +22,12 @@ struct parser {
 
 /* expression.c */
 tare_status parser_expression(struct parser *p, struct node **out);
-/* Parses an expression without `x if y else z`; leaves an `if` after it. */
-tare_status parser_no_choice(struct parser *p, struct node **out);
+/* Parses `a, b` as a tuple. choice: also `x if y else z`; otherwise an `if` is left. */
+tare_status parser_tuple(struct parser *p, bool choice, struct node **out);
+/* Parses the filters from `|` on and applies them to *node. */
+tare_status parser_filters(struct parser *p, struct node **node);
+/* Parses a filter with its arguments, at its name, and applies it to *node. */
+tare_status parser_one_filter(struct parser *p, struct node **node);
 
 static inline bool is_op(const struct parser *p, const char *op)
 {

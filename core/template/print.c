@@ -43,7 +43,15 @@ static bool is_printable(int32_t c)
     }
 }
 
-static tare_status print_quoted(struct render *r, tare_text t, bool json, struct str *out)
+/* Writes \uXXXX, as a pair of surrogates beyond U+FFFF. */
+static tare_status print_unicode(struct render *r, int32_t c, struct str *out)
+{
+    if (c < 0x10000) return str_addf(out, r->e, "\\u%04x", (unsigned)c);
+    const unsigned rest = (unsigned)c - 0x10000;
+    return str_addf(out, r->e, "\\u%04x\\u%04x", 0xD800 + (rest >> 10), 0xDC00 + (rest & 0x3FF));
+}
+
+static tare_status print_quoted(struct render *r, tare_text t, bool json, bool ascii, struct str *out)
 {
     const bool single = t.size && memchr(t.data, '\'', (size_t)t.size) && !memchr(t.data, '"', (size_t)t.size);
     const char quote = json || single ? '"' : '\'';
@@ -57,6 +65,8 @@ static tare_status print_quoted(struct render *r, tare_text t, bool json, struct
             TRY(str_add(out, c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t", 2, r->e));
         else if (json && (c == '\b' || c == '\f'))
             TRY(str_add(out, c == '\b' ? "\\b" : "\\f", 2, r->e));
+        else if (ascii && c > '~')
+            TRY(print_unicode(r, c, out));
         else if (json ? c < ' ' : !is_printable(c))
             TRY(str_addf(out, r->e,
                          json || (c > 0xFF && c < 0x10000) ? "\\u%04x"
@@ -69,41 +79,63 @@ static tare_status print_quoted(struct render *r, tare_text t, bool json, struct
     return str_add(out, &quote, 1, r->e);
 }
 
-/* Output format: Python's repr() or JSON. indent: spaces per level; -1: everything on one line. */
+/* Output format: JSON, or Python's repr() (json NULL). */
 struct writing {
     struct render *r;
     int line;
-    bool json;
-    int64_t indent;
+    const struct json_style *json;
     struct str *out;
 };
 
 static tare_status write_break(const struct writing *w, int level)
 {
-    if (w->indent < 0) return TARE_OK;
-    TRY(render_spend(w->r, w->line, w->indent * level / 16));
+    if (!w->json || !w->json->indent.data) return TARE_OK;
+    TRY(render_spend(w->r, w->line, w->json->indent.size * level / 16));
     TRY(str_add(w->out, "\n", 1, w->r->e));
-    for (int64_t i = 0; i < w->indent * level; i++) TRY(str_add(w->out, " ", 1, w->r->e));
+    for (int i = 0; i < level; i++) TRY(str_add(w->out, w->json->indent.data, w->json->indent.size, w->r->e));
     return TARE_OK;
 }
 
 static tare_status write_quoted(const struct writing *w, tare_text text)
 {
     TRY(render_spend(w->r, w->line, text.size / 16));
-    return print_quoted(w->r, text, w->json, w->out);
+    return print_quoted(w->r, text, w->json != NULL, w->json && w->json->ascii, w->out);
 }
 
 static tare_status write_value(const struct writing *w, struct value v, int level);
 
 static tare_status write_item(const struct writing *w, int64_t i, const tare_text *key, struct value v, int level)
 {
-    if (i) TRY(str_add(w->out, w->indent < 0 ? ", " : ",", -1, w->r->e));
+    const tare_text item = w->json ? w->json->item : (tare_text){", ", 2}, colon = w->json ? w->json->key : (tare_text){": ", 2};
+    if (i) TRY(str_add(w->out, item.data, item.size, w->r->e));
     TRY(write_break(w, level));
     if (key) {
         TRY(write_quoted(w, *key));
-        TRY(str_add(w->out, ": ", 2, w->r->e));
+        TRY(str_add(w->out, colon.data, colon.size, w->r->e));
     }
     return write_value(w, v, level);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const tare_text x = ((const struct dict_entry *)a)->key, y = ((const struct dict_entry *)b)->key;
+    const int order = memcmp(x.data, y.data, (size_t)(x.size < y.size ? x.size : y.size));
+    return order ? order : (x.size > y.size) - (x.size < y.size);
+}
+
+/* Replaces a dict by a copy in the order of its keys. */
+static tare_status sort_entries(const struct writing *w, struct value *v)
+{
+    struct value copy;
+    const struct dict *d = v->dict;
+    TRY(render_spend(w->r, w->line, 4 * d->n));
+    TRY(value_new_dict(w->r, w->line, &copy));
+    TRY(render_take(w->r, w->line, (d->n + 1) * (int64_t)sizeof *d->entries, (void **)&copy.dict->entries));
+    copy.dict->n = copy.dict->capacity = d->n;
+    if (d->n) memcpy(copy.dict->entries, d->entries, (size_t)d->n * sizeof *d->entries);
+    if (d->n) qsort(copy.dict->entries, (size_t)d->n, sizeof *d->entries, by_key);
+    *v = copy;
+    return TARE_OK;
 }
 
 static tare_status write_value(const struct writing *w, struct value v, int level)
@@ -123,7 +155,7 @@ static tare_status write_value(const struct writing *w, struct value v, int leve
     case V_INT:
         return str_addf(w->out, r->e, "%lld", (long long)v.i);
     case V_FLOAT:
-        return print_float(r, v.f, w->json, w->out);
+        return print_float(r, v.f, w->json != NULL, w->out);
     case V_STRING:
         return write_quoted(w, v.s);
     case V_LIST:
@@ -134,6 +166,9 @@ static tare_status write_value(const struct writing *w, struct value v, int leve
         return str_add(w->out, "]", 1, r->e);
     case V_METHOD:
         return template_fail_method(r, w->line, v.s);
+    case V_FUNCTION:
+        return render_fail(r, w->line, "'%s' is a function here, not a value; write %s() to call it", v.function->name,
+                           v.function->name);
     case V_DICT:
         break;
     }
@@ -141,6 +176,7 @@ static tare_status write_value(const struct writing *w, struct value v, int leve
         return render_fail(r, w->line, "%s cannot be %s", v.dict->loop ? "the variable loop" : "a namespace",
                            w->json ? "written as JSON" : "printed");
     TRY(str_add(w->out, "{", 1, r->e));
+    if (w->json && w->json->sorted) TRY(sort_entries(w, &v));
     for (int64_t i = 0; i < v.dict->n; i++) TRY(write_item(w, i, &v.dict->entries[i].key, v.dict->entries[i].value, level + 1));
     if (v.dict->n) TRY(write_break(w, level));
     return str_add(w->out, "}", 1, r->e);
@@ -149,14 +185,14 @@ static tare_status write_value(const struct writing *w, struct value v, int leve
 tare_status print_text(struct render *r, int line, struct value v, struct str *out)
 {
     if (v.type == V_UNDEFINED) return TARE_OK;
-    if (v.type != V_STRING) return write_value(&(struct writing){r, line, false, -1, out}, v, 0);
+    if (v.type != V_STRING) return write_value(&(struct writing){r, line, NULL, out}, v, 0);
     TRY(render_spend(r, line, v.s.size / 16));
     return str_add(out, v.s.data, v.s.size, r->e);
 }
 
-tare_status print_json(struct render *r, int line, struct value v, int64_t indent, struct str *out)
+tare_status print_json(struct render *r, int line, struct value v, const struct json_style *style, struct str *out)
 {
-    return write_value(&(struct writing){r, line, true, indent, out}, v, 0);
+    return write_value(&(struct writing){r, line, style, out}, v, 0);
 }
 
 tare_status template_keep_text(struct render *r, int line, const struct str *text, struct value *out)

@@ -46,6 +46,8 @@ static struct value look_up(const struct render *r, tare_text name)
         const struct value *v = value_dict_find(&r->scope.names[k], name);
         if (v) return *v;
     }
+    const struct builtin *function = template_find_function(name);
+    if (function) return (struct value){.type = V_FUNCTION, .function = function};
     return (struct value){.type = V_UNDEFINED, .s = name};
 }
 
@@ -63,7 +65,7 @@ static tare_status enter_scope(struct render *r, int line)
 
 /* ---------------------------------------------------------------- expressions */
 
-static int param_index(const struct builtin *b, tare_text key)
+int template_param_index(const struct builtin *b, tare_text key)
 {
     int k = 0;
     for (const char *s = b->params; *s; k++) {
@@ -90,15 +92,29 @@ tare_status template_call_builtin(struct call *c, const struct builtin *b, struc
     return b->call(c, out);
 }
 
+/* Returns the function that the name of a call has now: a variable may hide it, or hold another. */
+static tare_status find_called(struct render *r, const struct node *n, struct call *c, const struct builtin **out)
+{
+    static const struct builtin joiner = {"joiner", template_call_joiner, "", 0};
+    const struct value v = look_up(r, n->name);
+    *out = v.type == V_FUNCTION ? v.function : &joiner;
+    c->self = v;
+    if (v.type == V_FUNCTION || (v.type == V_DICT && v.dict->object == OBJECT_JOINER)) return TARE_OK;
+    if (v.type == V_UNDEFINED) return render_fail(r, n->line, "'%.*s' is undefined", (int)n->name.size, n->name.data);
+    return render_fail(r, n->line, "'%.*s' is %s here and cannot be called", (int)n->name.size, n->name.data, value_type_name(v));
+}
+
 static tare_status call_node(struct render *r, const struct node *n, struct value *out)
 {
     struct call c = {.r = r, .line = n->line};
-    const bool any = !strcmp(n->builtin->params, "*");
-    const int most = any ? MAX_ARGS : param_count(n->builtin);
+    const struct builtin *b = n->builtin;
     struct value named;
+    if (n->kind == E_FUNCTION) TRY(find_called(r, n, &c, &b));
+    const bool any = !strcmp(b->params, "*");
+    const int most = any ? MAX_ARGS : param_count(b);
     if (n->a) TRY(eval_node(r, n->a, &c.self));
-    if (n->kind == E_METHOD && template_method_of_text(n->builtin) && c.self.type != V_STRING)
-        return render_fail(r, n->line, "%s has no method %s(), which strings have", value_type_name(c.self), n->builtin->name);
+    if (n->kind == E_METHOD && template_method_of_text(b) && c.self.type != V_STRING)
+        return render_fail(r, n->line, "%s has no method %s(), which strings have", value_type_name(c.self), b->name);
     if (any) {
         TRY(value_new_dict(r, n->line, &named));
         c.named = named.dict;
@@ -111,12 +127,12 @@ static tare_status call_node(struct render *r, const struct node *n, struct valu
             TRY(value_dict_put(r, n->line, c.named, a->name2, v));
             continue;
         }
-        const int at = a->name2.data ? param_index(n->builtin, a->name2) : k++;
-        if (at < 0 || at >= most || at >= MAX_ARGS) return render_fail(r, n->line, "%s has too many arguments", n->builtin->name);
+        const int at = a->name2.data ? template_param_index(b, a->name2) : k++;
+        if (at < 0 || at >= most || at >= MAX_ARGS) return render_fail(r, n->line, "%s has too many arguments", b->name);
         c.rest[at] = v;
         c.arg[at] = &c.rest[at];
     }
-    return template_call_builtin(&c, n->builtin, out);
+    return template_call_builtin(&c, b, out);
 }
 
 static tare_status eval_list(struct render *r, const struct node *n, struct value *out)
@@ -192,6 +208,9 @@ static tare_status eval_kind(struct render *r, const struct node *n, struct valu
     case E_CONST:
         *out = n->constant;
         return TARE_OK;
+    case E_CAPTURED:
+        *out = r->captured;
+        return TARE_OK;
     case E_NAME:
         *out = look_up(r, n->name);
         return TARE_OK;
@@ -256,7 +275,7 @@ static tare_status put_entry(struct render *r, int line, struct dict *d, const c
     return value_dict_put(r, line, d, (tare_text){key, (int64_t)strlen(key)}, v);
 }
 
-static tare_status set_loop(struct render *r, const struct node *n, const struct list *items, int64_t i)
+static tare_status set_loop(struct render *r, const struct node *n, const struct list *items, int64_t i, struct value *changed)
 {
     struct value loop;
     const int64_t count = items->n;
@@ -273,19 +292,24 @@ static tare_status set_loop(struct render *r, const struct node *n, const struct
     if (i > 0) TRY(put_entry(r, n->line, loop.dict, "previtem", items->items[i - 1]));
     if (i + 1 < count) TRY(put_entry(r, n->line, loop.dict, "nextitem", items->items[i + 1]));
     loop.dict->loop = true;
+    loop.dict->changed = changed;
     return assign_name(r, n->line, (tare_text){"loop", 4}, loop);
 }
 
-/* Sets the loop variables; two variables unpack a pair. */
-static tare_status set_targets(struct render *r, const struct node *n, struct value item)
+/* Assigns to a variable, or unpacks the value into several. */
+static tare_status set_target(struct render *r, const struct node *target, struct value v)
 {
-    if (!n->name2.data) return assign_name(r, n->line, n->name, item);
-    struct list *pair;
-    TRY(value_iterate(r, n->line, item, &pair));
-    if (pair->n != 2)
-        return render_fail(r, n->line, "an item of %lld values cannot be unpacked into two variables", (long long)pair->n);
-    TRY(assign_name(r, n->line, n->name, pair->items[0]));
-    return assign_name(r, n->line, n->name2, pair->items[1]);
+    if (target->kind == E_NAME) return assign_name(r, target->line, target->name, v);
+    struct list *items;
+    int64_t n = 0;
+    TRY(value_iterate(r, target->line, v, &items));
+    for (const struct node *t = target->args; t; t = t->next) n++;
+    if (items->n != n || v.type == V_UNDEFINED)
+        return render_fail(r, target->line, "an item of %lld values cannot be unpacked into %lld variables", (long long)items->n,
+                           (long long)n);
+    n = 0;
+    for (const struct node *t = target->args; t; t = t->next) TRY(set_target(r, t, items->items[n++]));
+    return TARE_OK;
 }
 
 static tare_status filter_items(struct render *r, const struct node *n, struct list **items)
@@ -295,7 +319,7 @@ static tare_status filter_items(struct render *r, const struct node *n, struct l
     kept.list->n = 0;
     for (int64_t i = 0; i < (*items)->n; i++) {
         r->scope.names[r->scope.n - 1].n = 0;
-        TRY(set_targets(r, n, (*items)->items[i]));
+        TRY(set_target(r, n->target, (*items)->items[i]));
         TRY(eval_node(r, n->b, &yes));
         if (value_truthy(yes)) kept.list->items[kept.list->n++] = (*items)->items[i];
     }
@@ -315,12 +339,13 @@ static tare_status run_for(struct render *r, const struct node *n)
     /* no iteration ran to its end: as in jinja2, `else` also runs if all were left by break or
      * continue */
     bool none = true;
+    struct value changed = {0}; /* undefined: loop.changed() was not called yet */
     for (int64_t i = 0; i < items->n; i++) {
         TRY(render_spend(r, n->line, 1));
         /* variables set in an iteration are dropped before the next */
         r->scope.names[r->scope.n - 1].n = 0;
-        TRY(set_loop(r, n, items, i));
-        TRY(set_targets(r, n, items->items[i]));
+        TRY(set_loop(r, n, items, i, &changed));
+        TRY(set_target(r, n->target, items->items[i]));
         status = run_nodes(r, n->body);
         if (status == FLOW_BREAK) break;
         if (status && status != FLOW_CONTINUE) return status;
@@ -332,25 +357,53 @@ static tare_status run_for(struct render *r, const struct node *n)
     return status;
 }
 
+/* Renders a block into r->captured. Variables set inside it are dropped after it. */
+static tare_status capture_block(struct render *r, const struct node *n)
+{
+    OWNED(str_free) struct str text = {0};
+    struct str *outer = r->out;
+    TRY(enter_scope(r, n->line));
+    r->out = &text;
+    const tare_status status = run_nodes(r, n->body);
+    r->out = outer;
+    r->scope.n--;
+    TRY(status);
+    return template_keep_text(r, n->line, &text, &r->captured);
+}
+
+static tare_status run_filter(struct render *r, const struct node *n)
+{
+    struct value v;
+    TRY(capture_block(r, n));
+    TRY(eval_node(r, n->a, &v));
+    return print_text(r, n->line, v, r->out);
+}
+
+static tare_status run_with(struct render *r, const struct node *n)
+{
+    struct value values;
+    int64_t k = 0;
+    for (const struct node *a = n->args; a; a = a->next) k++;
+    TRY(value_new_list(r, n->line, k, &values));
+    k = 0;
+    for (const struct node *a = n->args; a; a = a->next) TRY(eval_node(r, a, &values.list->items[k++])); /* outside */
+    TRY(enter_scope(r, n->line));
+    k = 0;
+    tare_status status = TARE_OK;
+    for (const struct node *t = n->target; t && !status; t = t->next) status = set_target(r, t, values.list->items[k++]);
+    if (!status) status = run_nodes(r, n->body);
+    r->scope.n--;
+    return status;
+}
+
 static tare_status run_set(struct render *r, const struct node *n)
 {
     struct value v;
-    if (n->kind == S_SET_BLOCK) {
-        OWNED(str_free) struct str text = {0};
-        struct str *outer = r->out;
-        TRY(enter_scope(r, n->line)); /* variables set inside the block are dropped after it */
-        r->out = &text;
-        const tare_status status = run_nodes(r, n->body);
-        r->out = outer;
-        r->scope.n--;
-        TRY(status);
-        TRY(template_keep_text(r, n->line, &text, &v));
-    } else {
-        TRY(eval_node(r, n->a, &v));
-    }
-    if (!n->name2.data) return assign_name(r, n->line, n->name, v);
+    if (n->kind == S_SET_BLOCK) TRY(capture_block(r, n));
+    TRY(eval_node(r, n->a, &v));
+    if (n->target) return set_target(r, n->target, v);
     const struct value target = look_up(r, n->name);
-    if (target.type != V_DICT || !target.dict->namespace)
+    if (target.type != V_DICT || !target.dict->namespace || target.dict->object)
         return render_fail(r, n->line, "'%.*s' is not a namespace, so its attributes cannot be set", (int)n->name.size,
                            n->name.data);
     return value_dict_put(r, n->line, target.dict, n->name2, v);
@@ -374,6 +427,10 @@ static tare_status run_one(struct render *r, const struct node *n)
     case S_SET:
     case S_SET_BLOCK:
         return run_set(r, n);
+    case S_WITH:
+        return run_with(r, n);
+    case S_FILTER:
+        return run_filter(r, n);
     case S_BREAK:
         return FLOW_BREAK;
     case S_CONTINUE:

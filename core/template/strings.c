@@ -365,8 +365,10 @@ static tare_status do_join(struct call *c, struct value *out) /* ",".join(list) 
 static tare_status filter_join(struct call *c, struct value *out) /* list | join(",") */
 {
     tare_text by;
+    struct value items = c->self;
     TRY(text_arg(c, 0, (tare_text){"", 0}, &by));
-    return join_items(c, by, c->self, false, out);
+    if (c->arg[1] && c->arg[1]->type != V_NONE) TRY(template_map_attribute(c, *c->arg[1], &items));
+    return join_items(c, by, items, false, out);
 }
 
 /* Indents every line but the first by `width` spaces; empty lines are indented only with blank. */
@@ -479,10 +481,14 @@ static const struct builtin methods[] = {
 };
 
 static const struct builtin string_filters[] = {
-    {"trim", do_strip, "chars", 0},       {"lower", do_lower, "", 0},
-    {"upper", do_upper, "", 0},           {"title", filter_title, "", 0},
-    {"capitalize", do_capitalize, "", 0}, {"replace", do_replace, "old,new,count", 2},
-    {"join", filter_join, "d", 0},        {"indent", filter_indent, "width,first,blank", 0},
+    {"trim", do_strip, "chars", 0},
+    {"lower", do_lower, "", 0},
+    {"upper", do_upper, "", 0},
+    {"title", filter_title, "", 0},
+    {"capitalize", do_capitalize, "", 0},
+    {"replace", do_replace, "old,new,count", 2},
+    {"join", filter_join, "d,attribute", 0},
+    {"indent", filter_indent, "width,first,blank", 0},
     {"items", filter_items, "", 0},
 };
 
@@ -495,7 +501,9 @@ static const struct builtin *find_in(const struct builtin *table, size_t n, tare
 
 const struct builtin *template_find_method(tare_text name)
 {
-    return find_in(methods, sizeof methods / sizeof *methods, name);
+    const struct builtin *b = find_in(methods, sizeof methods / sizeof *methods, name);
+    if (!b) b = template_find_text_method(name);
+    return b ? b : template_find_object_method(name);
 }
 
 const struct builtin *template_find_string_filter(tare_text name)
@@ -536,5 +544,6 @@ bool template_is_list_method(tare_text name, bool tuple)
 
 bool template_method_of_text(const struct builtin *b)
 {
-    return b->call != do_count && !template_is_dict_method((tare_text){b->name, (int64_t)strlen(b->name)});
+    const tare_text name = {b->name, (int64_t)strlen(b->name)};
+    return !is_among(name, " count index ") && !template_is_dict_method(name) && !template_find_object_method(name);
 }

@@ -33,8 +33,8 @@ struct value value_int(int64_t i)
 
 const char *value_type_name(struct value v)
 {
-    static const char *const names[] = {"undefined", "none",   "a bool", "an int",  "a float",
-                                        "a string",  "a list", "a dict", "a method"};
+    static const char *const names[] = {"undefined", "none",   "a bool", "an int",   "a float",
+                                        "a string",  "a list", "a dict", "a method", "a function"};
     if (v.type == V_LIST && v.list->tuple) return "a tuple";
     return v.type == V_DICT && v.dict->namespace ? "a namespace" : names[v.type];
 }
@@ -54,6 +54,7 @@ bool value_truthy(struct value v)
     case V_DICT:
         return v.dict->n > 0 || v.dict->namespace;
     case V_METHOD:
+    case V_FUNCTION:
         return true;
     default:
         return false;
@@ -92,6 +93,8 @@ static tare_status equal_at(struct render *r, int line, struct value a, struct v
         return TARE_OK;
     } else if (a.type == V_METHOD) { /* methods are equal if they belong to the same dict */
         return template_fail_method(r, line, a.s);
+    } else if (a.type == V_FUNCTION) {
+        *out = a.function == b.function;
     } else if (a.type == V_STRING) {
         *out = same_text(a.s, b.s);
     } else if (a.type == V_LIST) {
@@ -254,6 +257,8 @@ tare_status value_get_attribute(struct render *r, int line, struct value v, tare
     const bool method = v.type == V_STRING ? template_is_string_method(name)
                         : v.type == V_LIST ? template_is_list_method(name, v.list->tuple)
                                            : value_is_plain_dict(v) && template_is_reading_method(name);
+    if (v.type == V_LIST && v.list->group && value_text_is(name, "grouper")) *out = v.list->items[0];
+    if (v.type == V_LIST && v.list->group && value_text_is(name, "list")) *out = v.list->items[1];
     if (!found && method) *out = (struct value){.type = V_METHOD, .s = name};
     return TARE_OK;
 }
@@ -460,6 +465,28 @@ static tare_status eval_arithmetic(struct render *r, int line, enum operation op
     return TARE_OK;
 }
 
+static tare_status raise_power(struct render *r, int line, struct value a, struct value b, struct value *out)
+{
+    if (!is_number(a) || !is_number(b)) return eval_arithmetic(r, line, OP_POW, a, b, out);
+    if (is_whole(a) && is_whole(b) && b.i >= 0) {
+        int64_t x = 1, base = a.i;
+        bool over = false;
+        for (int64_t n = b.i; n && !over; n >>= 1) {
+            if (n & 1) over = __builtin_mul_overflow(x, base, &x);
+            if (n > 1 && !over) over = __builtin_mul_overflow(base, base, &base);
+        }
+        if (over) return render_fail(r, line, "a whole number does not fit in 64 bits");
+        *out = value_int(x);
+        return TARE_OK;
+    }
+    const double x = number_value(a), y = number_value(b), z = pow(x, y);
+    if (x == 0 && y < 0) return render_fail(r, line, "0 cannot be raised to a negative power");
+    if (x < 0 && y != floor(y)) return render_fail(r, line, "a negative number has no real power of this exponent");
+    if (isinf(z) && isfinite(x) && isfinite(y)) return render_fail(r, line, "the result of ** is too large");
+    *out = (struct value){.type = V_FLOAT, .f = z};
+    return TARE_OK;
+}
+
 tare_status value_binary(struct render *r, int line, enum operation op, struct value a, struct value b, struct value *out)
 {
     bool found;
@@ -473,6 +500,11 @@ tare_status value_binary(struct render *r, int line, enum operation op, struct v
         if (a.type == V_STRING && is_whole(b)) return repeat_text(r, line, a.s, b.i, out);
         if (a.type == V_LIST && is_whole(b)) return repeat_list(r, line, a.list, b.i, out);
         return eval_arithmetic(r, line, op, a, b, out);
+    case OP_MOD:
+        if (a.type == V_STRING) return template_percent(r, line, a.s, b, out);
+        return eval_arithmetic(r, line, op, a, b, out);
+    case OP_POW:
+        return raise_power(r, line, a, b, out);
     case OP_CONCAT: {
         tare_text x, y;
         TRY(template_as_text(r, line, a, &x));

@@ -210,6 +210,7 @@ expect 3 'a9' "$TARE" config check least.ini 'data.train=a1.jsonl,a9.jsonl' data
 # id; runs of one file have different names.
 printf '{"question":"1+1=","answer":"never"}\n' > never.jsonl
 rm base/sums.json
+sed -i 's/"eos_token": *"[^"]*"/"eos_token": null/' base/tokenizer_config.json
 grep -rl eos_token_id base/*.json | xargs sed -i 's/"eos_token_id": *[0-9]*/"eos_token_id": null/'
 expect 0 'no training signal for 5 steps' "$TARE" train least.ini data.train=never.jsonl data.prompt=plain run.dir=runs/silent train.steps=6 estimator.plugin=grpo rollout.max_new_tokens=2 \
     loss.entropy_coef=0.01 verifier.plugins=exact log.progress=none checkpoint.last=false

@@ -21,6 +21,10 @@ cat > rows <<'END'
 {"id":"half","completion":"print(int(input()) * 2)","answer":"","tests":[{"input":"2","output":"4"},{"input":"3","output":"5"},{"input":"4","output":"8"}]}
 {"id":"pairs","completion":"print(input())","answer":"","tests":{"inputs":["a","b c"],"outputs":["a  \n","b c"]}}
 {"id":"string","completion":"print(input())","answer":"","tests":"{\"inputs\":[\"a\"],\"outputs\":[\"a\"]}"}
+{"id":"calls","completion":"def f(a, b):\n    return a, b","answer":"","tests":{"fn_name":"f","inputs":[[1,"\ud83d\udd25\"%s\n"],[2,[]]],"outputs":[[1,"\ud83d\udd25\"%s\n"],[[2,[]]]]}}
+{"id":"method","completion":"class Solution:\n    def f(self, a, b):\n        return a + b","answer":"","tests":"{\"fn_name\":\"f\",\"inputs\":[\"[1]\\n[2]\"],\"outputs\":[\"[1, 2]\"]}"}
+{"id":"other","completion":"def f(a):\n    return a","answer":"","tests":{"fn_name":"f","inputs":[[1]],"outputs":[2]}}
+{"id":"unnamed","completion":"def g(a):\n    return a","answer":"","tests":{"fn_name":"f","inputs":[[1]],"outputs":[1]}}
 {"id":"assert","completion":"def f(x):\n    return x + 1","answer":"","tests":["assert f(1) == 2","assert f(2) == 3"]}
 {"id":"text","completion":"def f(x):\n    return x","answer":"","tests":"assert f(1) == 2"}
 {"id":"leaves","completion":"import os\nos._exit(0)","answer":"","tests":"assert False"}
@@ -35,7 +39,7 @@ cat > rows <<'END'
 END
 "$TARE" verify code sandbox=$mode partial=true < rows > out 2> err || bad "verification: $(cat err)"
 python3 - <<'PY' > want
-for name, verdict, reward in [("both", "correct", "1"), ("half", "partial", "0.6666666666666666"), ("pairs", "correct", "1"), ("string", "correct", "1"), ("assert", "correct", "1"), ("text", "wrong", "0"),
+for name, verdict, reward in [("both", "correct", "1"), ("half", "partial", "0.6666666666666666"), ("pairs", "correct", "1"), ("string", "correct", "1"), ("calls", "correct", "1"), ("method", "correct", "1"), ("other", "wrong", "0"), ("unnamed", "wrong", "0"), ("assert", "correct", "1"), ("text", "wrong", "0"),
                               ("leaves", "wrong", "0"), ("exits", "wrong", "0"), ("quiet", "wrong", "0"), ("broken", "wrong", "0"), ("raises", "wrong", "0"), ("empty", "no_answer", "0"),
                               ("modules", "correct", "1"), ("order", "correct", "1"), ("unread", "correct", "1")]:
     print('{"id":"%s","reward":%s,"verdict":"%s"' % (name, reward, verdict))
@@ -63,9 +67,12 @@ grep -c '"id":"right[0-9]*","reward":1' out > have || true
 grep -c '"id":"wrong[0-9]*","reward":0' out >> have || true
 [ "$(tr '\n' ' ' < have)" = "12 3 " ] && ok || bad "the program is not found: $(grep -v 'right[0-9]*","reward":1' out)"
 for rows in '{"completion":"1","answer":""}' '{"completion":"1","answer":"","tests":[]}' '{"completion":"1","answer":"","tests":[{"input":1,"output":"1"}]}' \
+    '{"completion":"1","answer":"","tests":{"fn_name":"f","inputs":[1],"outputs":[1]}}' \
+    '{"completion":"1","answer":"","tests":{"fn_name":"f","inputs":["x"],"outputs":["1"]}}' \
+    '{"completion":"1","answer":"","tests":{"fn_name":"f","inputs":[[1]],"outputs":[]}}' \
     '{"completion":"1","answer":"","tests":{"inputs":["1"],"outputs":[]}}'; do
     echo "$rows" | "$TARE" verify code sandbox=$mode > out 2>&1 && bad "verified without tests: $rows"
-    expect "tests that are none" 'the row has no tests in its field "tests"; given as'
+    expect "tests that are none" 'the row.s "tests" \|the row has no tests in its field "tests"; given as'
 done
 "$TARE" verify code python=./nothing < one > out 2>&1 && bad "verified without an interpreter"
 expect "no interpreter" 'python = ./nothing cannot be run'

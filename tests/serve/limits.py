@@ -47,6 +47,17 @@ def test_requests():
         s.refused(400, "invalid_value", path=chat, messages=user, top_logprobs=2)
         s.refused(400, "invalid_value", path=chat, messages=user, tools=[{"type": "function"}])
         s.refused(400, "unknown_field", path=chat, messages=user, prompt="x")
+        s.refused(400, "invalid_value", path=chat, messages=[*user, {"role": "assistant", "content": " "}])
+        for name in ("messages", "add_generation_prompt"):
+            s.refused(400, "invalid_value", path=chat, messages=user, chat_template_kwargs={name: False})
+        # a last message of the assistant is continued: the prompt ends with its last byte
+        last = [*user, {"role": "assistant", "content": "y"}]
+        assert s.chat(messages=last, max_tokens=1, return_token_ids=True)["choices"][0]["prompt_token_ids"][-1] == ord("y")
+        # one limit, and it does not depend on the order of the members
+        for limits in ({"max_tokens": 3, "max_completion_tokens": 1}, {"max_completion_tokens": 1, "max_tokens": 3}):
+            assert "max_tokens" in s.refused(400, "invalid_value", path=chat, messages=user, **limits)
+        for limits in ({"max_tokens": 2, "max_completion_tokens": 2}, {"max_completion_tokens": 2, "max_tokens": None}):
+            assert s.chat(messages=user, ignore_eos=True, **limits)["usage"]["completion_tokens"] == 2
         # requests without work are accepted
         s.complete(prompt="x", max_tokens=2, user="me", best_of=1, frequency_penalty=0, presence_penalty=0.0, logit_bias={}, suffix=None, stop=None)
         s.chat(messages=user, max_tokens=2, tools=[], tool_choice="none", response_format={"type": "text"}, chat_template_kwargs={"a": 1})

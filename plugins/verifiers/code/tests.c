@@ -2,6 +2,7 @@
 
 #include "common/text.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static json_t *parse_text(json_t *j)
@@ -22,6 +23,88 @@ static json_t *pair_lists(const json_t *j)
     return list;
 }
 
+/* Returns the arguments of a call: a list (APPS, TACO), or lines of JSON (LiveCodeBench). */
+static json_t *call_arguments(json_t *input)
+{
+    if (json_is_array(input)) return json_incref(input);
+    const char *at = json_string_value(input);
+    json_t *list = at ? json_array() : NULL;
+    while (list && *at) {
+        const size_t n = strcspn(at, "\n");
+        json_t *one = strspn(at, " \t\r") < n ? json_loadb(at, n, JSON_DECODE_ANY, NULL) : NULL;
+        if (one)
+            json_array_append_new(list, one);
+        else if (strspn(at, " \t\r") < n) {
+            json_decref(list);
+            return NULL;
+        }
+        at += n + (at[n] == '\n');
+    }
+    return list;
+}
+
+/* Returns the results that are right: the output, and as in APPS the only item of a list. */
+static json_t *call_results(json_t *output, bool text)
+{
+    json_t *value =
+        text ? json_loads(json_is_string(output) ? json_string_value(output) : "", JSON_DECODE_ANY, NULL) : json_incref(output);
+    json_t *list = value ? json_pack("[o]", value) : NULL;
+    if (!text && json_array_size(output) == 1) json_array_append(list, json_array_get(output, 0));
+    return list;
+}
+
+/* Writes a test as Python: calls the function, or the method of the program's class Solution. */
+static json_t *call_program(const char *name, json_t *input, json_t *output)
+{
+    static const char TEST[] = "def _check(name, arguments, results):\n"
+                               "    def plain(x):\n"
+                               "        if isinstance(x, (list, tuple)): return [plain(y) for y in x]\n"
+                               "        return {k: plain(v) for k, v in x.items()} if isinstance(x, dict) else x\n"
+                               "    called = globals().get(name)\n"
+                               "    if called is None: called = getattr(globals()[\"Solution\"](), name)\n"
+                               "    assert plain(called(*arguments)) in results\n"
+                               "_check(%s, *__import__(\"json\").loads(%s))\n";
+    json_t *arguments = call_arguments(input), *results = call_results(output, json_is_string(input)), *program = NULL;
+    json_t *both = arguments && results ? json_pack("[O,O]", arguments, results) : NULL;
+    char *text = both ? json_dumps(both, JSON_ENSURE_ASCII) : NULL;
+    json_t *literal = text ? json_string(text) : NULL, *called = json_string(name);
+    char *quoted = literal ? json_dumps(literal, JSON_ENSURE_ASCII | JSON_ENCODE_ANY) : NULL;
+    char *quoted_name = called ? json_dumps(called, JSON_ENSURE_ASCII | JSON_ENCODE_ANY) : NULL;
+    if (quoted && quoted_name) program = json_sprintf(TEST, quoted_name, quoted);
+    free(quoted);
+    free(quoted_name);
+    free(text);
+    json_decref(literal);
+    json_decref(called);
+    json_decref(both);
+    json_decref(arguments);
+    json_decref(results);
+    return program;
+}
+
+/* Reads {"fn_name", "inputs", "outputs"}: tests that call a function of the program. */
+static tare_status take_calls(json_t *j, const char *field, struct tests *out, tare_error *error)
+{
+    const char *name = json_string_value(json_object_get(j, "fn_name"));
+    const json_t *in = json_object_get(j, "inputs"), *want = json_object_get(j, "outputs");
+    const size_t n = json_array_size(in);
+    if (!name || !*name || !n || n != json_array_size(want))
+        return tare_fail(error, TARE_E_CONFIG,
+                         "the row's \"%s\" has \"fn_name\": it must be a name, with as many \"inputs\" as \"outputs\"", field);
+    out->list = json_array();
+    out->programs = true;
+    for (size_t i = 0; i < n; i++) {
+        json_t *one = call_program(name, json_array_get(in, i), json_array_get(want, i));
+        if (!one)
+            return tare_fail(
+                error, TARE_E_CONFIG,
+                "the row's \"%s\" calls %s: inputs[%zu] must be a list of arguments, or lines of JSON with an output in JSON",
+                field, name, i);
+        json_array_append_new(out->list, one);
+    }
+    return TARE_OK;
+}
+
 static bool is_one(const json_t *test, bool programs)
 {
     return programs ? json_is_string(test)
@@ -30,9 +113,8 @@ static bool is_one(const json_t *test, bool programs)
 
 static tare_status take_tests(json_t *j, const char *field, struct tests *out, tare_error *error)
 {
-    if (json_object_get(j, "fn_name"))
-        return tare_fail(error, TARE_E_UNSUPPORTED,
-                         "the row's \"%s\" has \"fn_name\": tests that call a function are given as Python, with assert", field);
+    const json_t *name = json_object_get(j, "fn_name");
+    if (name && !json_is_null(name)) return take_calls(j, field, out, error);
     if (json_is_object(j) && json_array_size(json_object_get(j, "inputs")) == json_array_size(json_object_get(j, "outputs")))
         out->list = pair_lists(j);
     else if (json_is_array(j))
@@ -45,7 +127,7 @@ static tare_status take_tests(json_t *j, const char *field, struct tests *out, t
     if (json_array_size(out->list)) return TARE_OK;
     return tare_fail(
         error, TARE_E_CONFIG,
-        "the row has no tests in its field \"%s\"; given as [{\"input\": text, \"output\": text}, ...], {\"inputs\": [texts], \"outputs\": [texts]}, or as Python with assert, a text or a list of texts",
+        "the row has no tests in its field \"%s\"; given as [{\"input\": text, \"output\": text}, ...], {\"inputs\": [texts], \"outputs\": [texts]}, the same with \"fn_name\", or as Python with assert, a text or a list of texts",
         field);
 }
 
