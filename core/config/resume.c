@@ -45,7 +45,9 @@ static bool changes_supervised(struct changes *c, const struct config_difference
 {
     if (is_key(d, "sft", "steps")) return rate_has_length(c);
     if (is_key(d, "sft", "epochs")) return (!c->before->sft.steps || !c->after->sft.steps) && rate_has_length(c);
-    if (config_kind_of_section(d->section)) return false;
+    /* the objective is part of the loss, even though supervised training has its own */
+    const int32_t kind = config_kind_of_section(d->section);
+    if (kind && kind != TARE_KIND_OBJECTIVE) return false;
     for (size_t i = 0; i < sizeof NOT_SUPERVISED / sizeof *NOT_SUPERVISED; i++) {
         const char *name = NOT_SUPERVISED[i], *dot = strchr(name, '.');
         if (!dot && !strncmp(d->section, name, strlen(name))) return false;
