@@ -120,7 +120,7 @@ tare_status config_check_resume(const struct config_resume *how, const struct co
         FAIL(e, TARE_E_CONFIG, "%s is missing, so the resumed configuration cannot be compared; put it back, or add --allow-change",
              path);
     }
-    tare_status status = config_load(&before, path, NULL, 0, e);
+    tare_status status = config_load_before(&before, path, now, e);
     if (status && how->allow_change) return TARE_OK;
     if (status)
         return err_prefix(

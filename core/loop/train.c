@@ -307,6 +307,7 @@ static tare_status open_train(struct train *t, struct config *c, const struct tr
     TRY(comm_open(c->dist.ranks, &comm, e));
     r->comm = comm;
     tare_status status = check_model(c, start, e);
+    if (!status && start->resume) status = config_resume_paths(c, c->run.dir, e);
     if (!status) status = err_as_config(settle_ranks(c, &comm, e), e);
     if (!status) status = comm_agree(&comm, comm.rank ? TARE_OK : prepare_folder(c, start, e), e);
     TRY(status);
