@@ -315,7 +315,10 @@ static tare_status open_train(struct train *t, struct config *c, const struct tr
     t->summary.last = start->until ? start->until : c->train.steps;
     t->saved = r->step;
     warn_of_no_end(r);
-    if (!comm.rank && !start->resume) dataset_warn_few(c, r->engine.train.n);
+    if (!comm.rank && !start->resume) {
+        dataset_warn_few(c, r->engine.train.n);
+        if (r->engine.eval.n) TRY(dataset_warn_shared(c, &r->engine.train, &r->engine.eval, e));
+    }
     return evaluate_first(t, e);
 }
 
