@@ -2,6 +2,7 @@
 #include "loop/train.h"
 
 #include "base/clock.h"
+#include "base/fs.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "loop/evaluate.h"
@@ -285,7 +286,13 @@ static void log_result(const struct train *t)
 /* Checks and preparations of rank 0 before the run is opened. */
 static tare_status prepare_folder(const struct config *c, const struct train_start *start, struct err *e)
 {
+    char model[FS_PATH];
     TRY(run_lock_check(c->run.dir, start->resume, e));
+    TRY(fs_join(model, c->run.dir, "config.json", e));
+    if (!start->resume && fs_exists(model))
+        FAIL(e, TARE_E_CONFIG,
+             "%s: run.dir = %s is the folder of a model (it has config.json), whose files the run's would lie among; name another folder",
+             config_where(c, "run", "dir"), c->run.dir);
     if (start->resume) TRY(resume_check(c, start->allow_change, e));
     return start->make ? start->make(c, e) : TARE_OK;
 }
