@@ -32,6 +32,14 @@ check 3 'did you mean \[encoder.hashed\]' enocder.hashed.dim=8
 check 3 'no estimator named .gspo.; gspo is an objective: objective.plugin=gspo' estimator.plugin=gspo
 check 3 'no objective named .bv_blend.; bv_blend is an estimator: estimator.plugin=bv_blend' objective.plugin=bv_blend
 check 3 "\[train\] has no key 'leaningrate'; did you mean train.lr, which is TRL's learning_rate?" train.leaningrate=1e-4
+# a suggestion for a key of every section, with a letter too many
+"$TARE" config docs | sed -n 's/^\([a-z_]*\.[a-z0-9_]*\) (default.*/\1/p' > keys.txt
+sed 's/\(.*\)\.\(.*\)/[\1]\n\2x = 1/' keys.txt > misspelt.ini
+"$TARE" config check misspelt.ini > out.txt 2>&1 < /dev/null || true
+while IFS=. read -r section key; do
+    grep -F "[$section] has no key '${key}x'; did you mean" out.txt | grep -q "'$key'" || echo "$section.$key"
+done < keys.txt > without.txt
+[ "$(wc -l < keys.txt)" -gt 150 ] && [ ! -s without.txt ] && ok || bad "no suggestion for a misspelt key: $(tr '\n' ' ' < without.txt)"
 check 3 "\[train\] has no key 'xyzzy'; .tare config docs. lists them" train.xyzzy=1
 TARE_CUDA=$WORK/nothing.so check 0 'warning: command line: run.device = cuda: .*not found .*on this machine the run would be refused' run.device=cuda
 check 0 'warning: command line: 500 of the 500 rows of data.eval are also in data.train (the first is' eval.before=true 'data.eval=builtin:arithmetic/train?rows=500'

@@ -86,6 +86,19 @@ refused 3 'is the folder of a model' "$TARE" train tiny.ini run.dir=./base/.
 refused 3 "gives rows twice" "$TARE" data show tiny.ini 'data.train=builtin:arithmetic/train?rows=1&rows=2'
 refused 3 "gives seed twice" "$TARE" data show tiny.ini 'data.train=builtin:words/train?seed=1&rows=3&seed=2'
 
+# a tokenizer's pattern that never ends: the row, the file and the text are named
+if has_python; then
+    cp -r base slow && rm -f slow/sums.json
+    python3 - <<'PY'
+import json
+tokenizer = json.load(open("slow/tokenizer.json"))
+tokenizer["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "(a+)+$"
+json.dump(tokenizer, open("slow/tokenizer.json", "w"))
+PY
+    printf '{"text":"1"}\n{"text":"%s!"}\n' "$(printf 'a%.0s' $(seq 60))" > texts.jsonl
+    refused 1 "standard input:2: slow/tokenizer.json: pre_tokenizer.*failed on a text of 61 bytes that begins with 'aaaa" "$TARE" tokenize slow < texts.jsonl
+fi
+
 # what a reward function raises is shown, whatever characters it has
 if has_python; then
     printf 'def odd(completions): raise ValueError("a\\ud800b\\0c")\n' > odd.py
