@@ -88,6 +88,7 @@ sed -i 's#^dir = sft#dir = runs/sft#; s/^steps = .*/steps = 4/' there/sft.ini
 (cd elsewhere && "$TARE" sft ../there/sft.ini checkpoint.every=2 sft.out=../again --resume log.progress=none 2> ../err.txt) && ok || bad "sft --resume elsewhere: $(cat err.txt)"
 cmp there/tuned/model.safetensors again/model.safetensors && ok || bad "another model after sft --resume"
 # plugins: one named by a file, the others in plugins/ next to the configuration, which the run finds after a move, too
+unset TARE_PLUGIN_PATH # it comes before the folder next to the file
 mkdir -p mine/plugins/estimators
 cp "${TARE%/*}/plugins/verifiers/exact.so" mine/plugins/estimators/../judge.so
 cp "${TARE%/*}/plugins/estimators/grpo.so" mine/plugins/estimators/grpo.so
