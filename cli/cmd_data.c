@@ -12,7 +12,9 @@
 #include "data/dataset.h"
 #include "data/files.h"
 #include "data/overlap.h"
+#include "data/prompt.h"
 #include "data/tokenizer.h"
+#include "settle/settle.h"
 #include "verify/rows.h"
 #include "verify/verify.h"
 
@@ -21,26 +23,29 @@
 #include <sys/stat.h>
 
 const char data_usage[] =
-    "usage: tare data check FILE ... [verifier=NAME[,parameter=value...]] [model=FOLDER max_tokens=N] [against=FILE ...] [write=OUT]\n"
+    "usage: tare data check FILE ... [verifier=NAME[,parameter=value...]] [model=FOLDER max_tokens=N max_prompt_tokens=N]\n"
+    "                           [against=FILE ...] [write=OUT] [data.KEY=VALUE ...]\n"
     "       tare data show CONFIG [rows=N] [set=train|eval] [section.key=value ...]\n"
-    "FILE may be a list with commas or a pattern ('part-?.jsonl'), as in data.train.\n"
+    "FILE may be a list with commas, a pattern ('part-?.jsonl') or a built-in data set (builtin:arithmetic/train), as in data.train.\n"
     "check writes {\"where\",\"id\",\"reason\"} for every invalid or duplicate row, then the number of rows for each reason. Options\n"
     "find further rows, or write the valid ones:\n"
     "  verifier=NAME            rows with an answer that the verifier cannot read, or does not accept as a completion; for\n"
     "                           verifiers without an answer (ifeval, json, ...), rows with fields that they cannot read\n"
     "  model=FOLDER max_tokens=N   rows with a completion of more than N tokens, including the end-of-sequence token\n"
+    "  model=FOLDER max_prompt_tokens=N   rows with a prompt of more than N tokens, as rollout.max_prompt_tokens counts them; data.prompt,\n"
+    "                           data.system, data.suffix and data.chat_template are as in a configuration\n"
     "  against=FILE             rows with a question of that file: the first 80 letters and digits are equal in lower case\n"
     "  write=OUT                write the valid rows to OUT, unchanged\n"
     "Exit status: 1 if there are invalid rows, 0 if all rows are valid or write= is given.\n"
     "show writes {\"where\",\"id\",\"prompt\",\"tokens\",\"answer\"} for the first N rows (default 3) of data.train or data.eval.\n"
     "prompt is the text that the model reads, with chat template, system message and suffix. CONFIG may be the folder of a run.\n";
 
-enum { REASONS = 8, ORDERED_SHOWN = 20 };
+enum { REASONS = 32, ORDERED_SHOWN = 20 };
 
 /* Number of rows for each reason; reasons after the first few are counted together. */
 struct reasons {
     struct {
-        char text[256];
+        char text[256], kind[256]; /* of the first row; without what differs between rows */
         int64_t n;
     } at[REASONS];
     int n;
@@ -50,8 +55,10 @@ struct reasons {
 struct checker {
     struct verify *verify; /* NULL: answers are not checked */
     const char *verifier;
-    struct tokenizer *tokenizer; /* NULL: lengths are not checked */
-    int64_t max_tokens;
+    struct tokenizer *tokenizer;       /* NULL: lengths are not checked */
+    struct prompts *prompts;           /* NULL: those of prompts are not */
+    struct config config;              /* how prompts are written */
+    int64_t max_tokens, prompt_tokens; /* 0: not checked */
     struct overlap overlap;
     struct token_ids ids;
     struct str kept; /* rows for write=OUT */
@@ -60,20 +67,34 @@ struct checker {
     int64_t ordered; /* rows whose options cannot all change places */
 };
 
-/* Counts duplicates together, wherever the first of them is. */
+/* Removes numbers, and of duplicates the place of the first one, so that "the prompt has 3031
+ * tokens" and "the prompt has 412 tokens" are one kind. */
+static void kind_of(const char *reason, char kind[256])
+{
+    const char *end = !strncmp(reason, "duplicate ", 10) ? strstr(reason, ", first in ") : NULL;
+    if (!strncmp(reason, "the question is in an evaluation set", 36)) end = reason + 36;
+    size_t n = 0;
+    for (const char *p = reason; *p && p != end; p++) {
+        const bool digit = *p >= '0' && *p <= '9';
+        if (!digit || !n || kind[n - 1] != '#') kind[n++] = (char)(digit ? '#' : *p);
+    }
+    kind[n] = 0;
+}
+
 static void count_reason(struct reasons *r, const char *reason)
 {
-    char text[sizeof r->at->text];
+    char kind[256];
     int i = 0;
-    snprintf(text, sizeof text, "%s", reason);
-    char *first = !strncmp(text, "duplicate ", 10) ? strstr(text, ", first in ") : NULL;
-    if (first) *first = 0;
-    while (i < r->n && strncmp(r->at[i].text, text, sizeof r->at[i].text - 1) != 0) i++;
+    kind_of(reason, kind);
+    while (i < r->n && strcmp(r->at[i].kind, kind) != 0) i++;
     if (i == REASONS) {
         r->others++;
         return;
     }
-    if (i == r->n) snprintf(r->at[r->n++].text, sizeof r->at[i].text, "%s", text);
+    if (i == r->n) {
+        snprintf(r->at[i].text, sizeof r->at[i].text, "%s", reason);
+        memcpy(r->at[r->n++].kind, kind, sizeof kind);
+    }
     r->at[i].n++;
 }
 
@@ -153,12 +174,25 @@ static tare_status check_answer(struct checker *k, const struct row *row, char *
 
 static tare_status check_length(struct checker *k, const struct row *row, char *reason, struct err *e)
 {
-    if (!k->tokenizer || !row->completion.data) return TARE_OK;
+    if (!k->max_tokens || !row->completion.data) return TARE_OK;
     k->ids.n = 0;
     TRY(tokenizer_encode(k->tokenizer, row->completion.data, row->completion.size, &k->ids, e));
     if (k->ids.n + 1 > k->max_tokens)
         snprintf(reason, 256, "the completion has %lld tokens; at most %lld are allowed", (long long)k->ids.n + 1,
                  (long long)k->max_tokens);
+    return TARE_OK;
+}
+
+/* A row that the template refuses is a reason, too. */
+static tare_status check_prompt(struct checker *k, const struct row *row, char *reason, struct err *e)
+{
+    if (!k->prompts) return TARE_OK;
+    k->ids.n = 0;
+    const tare_status status = prompts_encode(k->prompts, row, &k->ids, e);
+    if (status) return as_reason(status, reason, e);
+    if (k->ids.n > k->prompt_tokens)
+        snprintf(reason, 256, "the prompt has %lld tokens; at most %lld are allowed", (long long)k->ids.n,
+                 (long long)k->prompt_tokens);
     return TARE_OK;
 }
 
@@ -182,6 +216,7 @@ static tare_status check_valid_row(void *ctx, const struct row *row, char *reaso
 {
     struct checker *k = ctx;
     TRY(check_overlap(k, row, reason, e));
+    if (!*reason) TRY(check_prompt(k, row, reason, e));
     if (!*reason) TRY(check_length(k, row, reason, e));
     if (!*reason) TRY(check_answer(k, row, reason, e));
     if (!*reason) note_order(k, row);
@@ -194,9 +229,9 @@ static tare_status check_valid_row(void *ctx, const struct row *row, char *reaso
 
 struct arguments {
     struct str files; /* separated by commas */
-    const char *verifier, *model, *max_tokens, *write;
-    const char *against[64];
-    int n_against;
+    const char *verifier, *model, *max_tokens, *max_prompt_tokens, *write;
+    const char *against[64], *keys[16];
+    int n_against, n_keys;
 };
 
 static bool read_option(const char *argument, const char *key, const char **value)
@@ -207,6 +242,12 @@ static bool read_option(const char *argument, const char *key, const char **valu
     return true;
 }
 
+/* A built-in data set has keys of its own ("?rows=40"), and a file's name may hold any sign. */
+static bool is_source(const char *argument)
+{
+    return !strncmp(argument, "builtin:", 8) || fs_exists(argument);
+}
+
 /* Returns false without an error in e if the arguments are invalid. */
 static bool read_data_arguments(int argc, char **argv, struct arguments *a, struct err *e)
 {
@@ -214,16 +255,25 @@ static bool read_data_arguments(int argc, char **argv, struct arguments *a, stru
     for (int i = 2; i < argc; i++) {
         const char *against = NULL;
         if (read_option(argv[i], "verifier", &a->verifier) || read_option(argv[i], "model", &a->model) ||
-            read_option(argv[i], "max_tokens", &a->max_tokens) || read_option(argv[i], "write", &a->write))
+            read_option(argv[i], "max_tokens", &a->max_tokens) || read_option(argv[i], "write", &a->write) ||
+            read_option(argv[i], "max_prompt_tokens", &a->max_prompt_tokens))
             continue;
         if (read_option(argv[i], "against", &against)) {
             if (a->n_against == (int)(sizeof a->against / sizeof *a->against)) return false;
             a->against[a->n_against++] = against;
-        } else if (strchr(argv[i], '=') || str_addf(&a->files, e, "%s%s", a->files.size ? "," : "", argv[i])) {
+        } else if (!strncmp(argv[i], "data.", 5) && strchr(argv[i], '=')) {
+            if (a->n_keys == (int)(sizeof a->keys / sizeof *a->keys)) return false;
+            a->keys[a->n_keys++] = argv[i];
+        } else if ((strchr(argv[i], '=') && !is_source(argv[i])) ||
+                   str_addf(&a->files, e, "%s%s", a->files.size ? "," : "", argv[i])) {
             return false;
         }
     }
-    return a->files.size && !a->model == !a->max_tokens;
+    if (a->n_keys && !a->max_prompt_tokens)
+        return err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "%s has no effect without model=FOLDER max_prompt_tokens=N",
+                       a->keys[0]),
+               false;
+    return a->files.size && !a->model == !(a->max_tokens || a->max_prompt_tokens);
 }
 
 /* Opens a verifier from its name and parameters: "math,timeout=1". */
@@ -246,16 +296,32 @@ static tare_status open_verifier(struct checker *k, const char *text, struct are
     return verify_add(k->verify, &(struct verify_use){.plugin = k->verifier, .weight = 1}, NULL, settings, &env, e);
 }
 
+static tare_status read_limit(const char *key, const char *text, int64_t *out, struct err *e)
+{
+    if (!text) return TARE_OK;
+    if (str_to_int(text, out, NULL) || *out < 1) FAIL(e, TARE_E_CONFIG, "%s = %s: must be a whole number of at least 1", key, text);
+    return TARE_OK;
+}
+
+/* Reads the tokenizer, and the chat template if prompts are counted. MODEL may be a run. */
+static tare_status open_model(struct checker *k, const struct arguments *a, struct err *e)
+{
+    char folder[FS_PATH];
+    TRY(settle_model(a->model, folder, e));
+    TRY(checkpoint_check_texts(folder, e));
+    TRY(tokenizer_load(folder, &k->tokenizer, e));
+    if (!a->max_prompt_tokens) return TARE_OK;
+    TRY(config_load(&k->config, NULL, a->keys, a->n_keys, e));
+    return prompts_new(&k->config.data, folder, k->tokenizer, &k->prompts, e);
+}
+
 static tare_status open_checker(struct checker *k, const struct arguments *a, struct arena *arena, struct err *e)
 {
     overlap_init(&k->overlap);
     k->keep = a->write != NULL;
-    if (a->max_tokens) {
-        TRY(str_to_int(a->max_tokens, &k->max_tokens, e));
-        if (k->max_tokens < 1) FAIL(e, TARE_E_RANGE, "max_tokens = %s: must be at least 1", a->max_tokens);
-        TRY(checkpoint_check_texts(a->model, e));
-        TRY(tokenizer_load(a->model, &k->tokenizer, e));
-    }
+    TRY(read_limit("max_tokens", a->max_tokens, &k->max_tokens, e));
+    TRY(read_limit("max_prompt_tokens", a->max_prompt_tokens, &k->prompt_tokens, e));
+    if (a->model) TRY(open_model(k, a, e));
     for (int i = 0; i < a->n_against; i++) TRY(overlap_add(&k->overlap, a->against[i], e));
     return a->verifier ? open_verifier(k, a->verifier, arena, e) : TARE_OK;
 }
@@ -263,24 +329,35 @@ static tare_status open_checker(struct checker *k, const struct arguments *a, st
 static void close_checker(struct checker *k)
 {
     verify_close(k->verify);
+    prompts_free(k->prompts);
     tokenizer_free(k->tokenizer);
+    config_free(&k->config);
     overlap_free(&k->overlap);
     token_ids_free(&k->ids);
     str_free(&k->kept);
 }
 
-static void log_summary(const char *files, const struct dataset_check *c, const struct checker *k, bool answers)
+static void log_summary(const char *files, const struct dataset_check *c, struct checker *k, bool answers, const char *write)
 {
-    const struct reasons *r = &k->reasons;
+    struct reasons *r = &k->reasons;
     const char *const unread = answers ? "" : "; the answers were not checked by a verifier (verifier=NAME)";
-    for (int i = 0; i < r->n; i++)
-        if (r->at[i].n > 1) log_info("%lld rows: %s", (long long)r->at[i].n, r->at[i].text);
+    for (int i = 0; i < r->n; i++) {
+        const int64_t n = r->at[i].n;
+        /* a duplicate's first row is another one for each */
+        char *first = n > 1 && !strncmp(r->at[i].text, "duplicate ", 10) ? strstr(r->at[i].text, ", first in ") : NULL;
+        if (first) *first = 0;
+        log_info("%lld row%s: %s%s", (long long)n, n == 1 ? "" : "s", r->at[i].text,
+                 n > 1 && strchr(r->at[i].kind, '#') ? " (the first of them)" : "");
+    }
+    if (r->others) log_info("%lld rows: other reasons", (long long)r->others);
     if (k->ordered > ORDERED_SHOWN)
         log_info("%lld rows: the options are not all permuted; the first %d are named above", (long long)k->ordered, ORDERED_SHOWN);
     if (c->bad)
-        log_info("%s: %lld rows, %lld of them invalid (write=OUT writes the others)", files, (long long)c->rows, (long long)c->bad);
+        log_info("%s: %lld rows, %lld of them invalid, %lld valid%s", files, (long long)c->rows, (long long)c->bad,
+                 (long long)(c->rows - c->bad), write ? "" : " (write=OUT writes those)");
     else
         log_info("%s: %lld row%s, no problems found%s", files, (long long)c->rows, c->rows == 1 ? "" : "s", unread);
+    if (write) log_info("%s: %lld row%s written", write, (long long)(c->rows - c->bad), c->rows - c->bad == 1 ? "" : "s");
 }
 
 /* Refuses an output file that cannot be written, or that is one of the input files under any name.
@@ -290,7 +367,7 @@ static tare_status check_write(const char *path, const char *list, struct arena 
     struct files files;
     struct stat to, from;
     if (fs_check_regular(path, false, e)) return err_prefix(e, "write");
-    if (stat(path, &to)) return TARE_OK;
+    if (stat(path, &to) || !strncmp(list, "builtin:", 8)) return TARE_OK;
     TRY(files_of(list, a, &files, e));
     for (int64_t i = 0; i < files.n; i++)
         if (!stat(files.path[i], &from) && from.st_dev == to.st_dev && from.st_ino == to.st_ino)
@@ -327,7 +404,7 @@ static int check_data_files(int argc, char **argv)
     if (status)
         log_error(&e);
     else
-        log_summary(a.files.data, &check, &k, a.verifier != NULL);
+        log_summary(a.files.data, &check, &k, a.verifier != NULL, a.write);
     if (status) return err_exit_code(status);
     return check.bad && !a.write ? 1 : 0;
 }

@@ -1,3 +1,4 @@
+#include "base/fs.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/str.h"
@@ -15,9 +16,14 @@ const char sft_usage[] =
     "  --allow-change   with --resume: accept a configuration that changes the training from here on\n"
     "Without model.path, a new model is initialised as model.init and the keys after it specify (`tare config docs model`).\n";
 
-static tare_status run_sft(const struct config *c, const struct arguments *a, struct err *e)
+static tare_status run_sft(struct config *c, const struct arguments *a, struct err *e)
 {
     struct comm comm;
+    char folder[FS_PATH];
+    if (a->resume) {
+        TRY(sft_folder(c, folder, e));
+        TRY(config_resume_paths(c, folder, e));
+    }
     TRY(comm_open(c->dist.ranks, &comm, e));
     return sft_run(c, !a->resume ? SFT_NEW : a->allow_change ? SFT_CHANGE : SFT_RESUME, &comm, e);
 }

@@ -17,7 +17,7 @@ numbers and texts).
 A question may be a text or a list of messages ({"role", "content"}). A column is a name, or a path into nested values: prompt.-1.content is the last
 element of the list `prompt`, its `content`.
 Sources: .parquet (pyarrow, or pandas with one of its engines), .pt, .jsonl, .json (a list), .csv (nothing to install), and hf:NAME[:CONFIG]
-(the package `datasets`; it downloads). Rows without a question or an answer are counted and skipped; --strict makes them an error.
+(the package `datasets`; it downloads). Rows without a question or an answer are left out; each is named with its reason (the first 20) and counted. --strict makes them an error.
 """
 import argparse
 import csv
@@ -206,24 +206,70 @@ def is_chat(value):
     return isinstance(value, list) and bool(value) and all(isinstance(m, dict) and "role" in m and "content" in m for m in value)
 
 
+class LeftOut(Exception):
+    """A row that cannot be trained on. The arguments: the reason, and what is special to this row."""
+
+    def __str__(self):
+        return "".join(map(str, self.args))
+
+
+def shown(value):
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def check_question(row, options):
+    question = look_up(row, options.question)
+    if is_chat(question):
+        users = [m for m in question if m["role"] == "user"]
+        if not users or not str(users[-1]["content"] or "").strip():
+            raise LeftOut(f"the messages in {options.question} have no question of the user")
+        return question
+    if question is None:
+        raise LeftOut(f"no question: {options.question} is missing or null")
+    if not isinstance(question, str):
+        raise LeftOut(f"no question: {options.question} is not a text", f": {shown(question)}")
+    if not question.strip():
+        raise LeftOut(f"no question: {options.question} is empty or blank")
+    return question
+
+
+def no_choices(row, options, choices):
+    columns = options.choices or " ".join(options.choices_from)
+    if not choices:
+        return LeftOut(f"no options in {columns}")
+    if len(choices) > len(LETTERS):
+        return LeftOut(f"more than {len(LETTERS)} options in {columns}", f": {len(choices)}")
+    return LeftOut(f"the answer in {options.answer} is none of the options", f": {shown(look_up(row, options.answer))}")
+
+
+def no_answer(row, options):
+    value = look_up(row, options.answer)
+    if value is None:
+        return LeftOut(f"no answer: {options.answer} is missing or null")
+    if options.boxed:
+        return LeftOut(f"no answer: no \\boxed{{}} in {options.answer}", f": {shown(value)}")
+    if options.after and options.after not in str(value):
+        return LeftOut(f"no answer: no {options.after} in {options.answer}", f": {shown(value)}")
+    return LeftOut(f"no answer: {options.answer} is empty", f": {shown(value)}")
+
+
 def convert(row, number, options):
     if options.rows:
         return plain(row)
-    question = look_up(row, options.question)
+    question = check_question(row, options)
     chat = is_chat(question)
-    if not chat and (not isinstance(question, str) or not question.strip()):
-        return None
     given = look_up(row, options.id) if options.id else None
     out = {"id": str(given) if given is not None else f"{options.prefix}{number}", "messages" if chat else "question": question}
     choices, letter = choices_of(row, options)
     if options.choices or options.choices_from:
         if not choices or not letter or len(choices) > len(LETTERS):
-            return None
+            raise no_choices(row, options, choices)
         out["choices"], out["answer"] = choices, letter
     elif options.answer:
         out["answer"] = answer_of(look_up(row, options.answer), options)
         if out["answer"] is None:
-            return None
+            raise no_answer(row, options)
     for name in ("level", "subject", "completion"):
         value = look_up(row, getattr(options, name)) if getattr(options, name) else None
         if isinstance(value, str) and name == "level" and re.fullmatch(r"Level [1-9]", value):
@@ -231,7 +277,7 @@ def convert(row, number, options):
         if value is not None and value != "":
             out[name] = value if isinstance(value, (str, int, float)) else str(value)
     if options.completion and "completion" not in out:
-        return None
+        raise LeftOut(f"no completion: {options.completion} is missing or empty")
     for name in options.keep:
         if look_up(row, name) is not None:
             out[name] = look_up(row, name)
@@ -261,28 +307,51 @@ def arguments():
     return p.parse_args()
 
 
+SHOWN = 20  # rows that are named one by one
+
+
+class Report:
+    """Names the rows that were left out, and counts them for each reason."""
+
+    def __init__(self):
+        self.reasons = {}
+
+    def add(self, where, why):
+        if sum(self.reasons.values()) < SHOWN:
+            print(f"to_jsonl: {where}: left out: {why}", file=sys.stderr)
+        self.reasons[why.args[0]] = self.reasons.get(why.args[0], 0) + 1
+
+    def end(self, written):
+        left_out = sum(self.reasons.values())
+        lines = [f"to_jsonl: {n} row{'s' if n != 1 else ''} left out: {reason}" for reason, n in self.reasons.items()]
+        return "\n".join([*lines, f"to_jsonl: {written + left_out} rows read, {written} written, {left_out} left out"])
+
+
 def write(options, out):
     number = written = 0
-    columns = []
+    columns, report = [], Report()
     for source in options.source:
-        for row in rows_of(source, options.split):
+        for place, row in enumerate(rows_of(source, options.split), 1):
             if options.limit and written == options.limit:
                 break
             if not isinstance(row, dict):
-                die(f"{source}: row {number} is not an object with columns")
+                die(f"{source}: row {place} is not an object with columns")
             columns = columns or list(map(str, row))
-            converted = convert(row, number, options)
             number += 1
-            if converted:
-                out.write(json.dumps(converted, ensure_ascii=False) + "\n")
-                written += 1
-            elif options.strict:
-                die(f"{source}: row {number - 1} has no question or no answer; its columns: {', '.join(map(str, row))}")
+            try:
+                converted = convert(row, number - 1, options)
+            except LeftOut as why:
+                if options.strict:
+                    die(f"{source}: row {place}: {why}; its columns: {', '.join(map(str, row))}")
+                report.add(f"{source}: row {place}", why)
+                continue
+            out.write(json.dumps(converted, ensure_ascii=False) + "\n")
+            written += 1
     if not written:
         die(f"no row was written: none has a question ({options.question}) and an answer ({options.answer}); the first one's columns: "
             f"{', '.join(columns) or 'there is no row'}. --question and --answer name columns; --answer '' is for rows without an answer")
     out.flush()
-    return f"to_jsonl: {written} rows, {number - written} left out"
+    return report.end(written)
 
 
 def write_whole(options):

@@ -2,6 +2,7 @@
 #include "config/ini_file.h"
 #include "config/keys.h"
 #include "config/kinds.h"
+#include "config/paths.h"
 #include "config/value.h"
 
 #include <stdio.h>
@@ -13,6 +14,7 @@
 static const char *const FREE[] = {"run.dir",
                                    "run.name",
                                    "run.plugins",
+                                   "run.paths_from",
                                    "run.as", /* the keys that it set are compared instead */
                                    "run.threads",
                                    "run.kernels",
@@ -107,14 +109,37 @@ struct comparison {
     struct str text[2]; /* the key's two values */
 };
 
-static tare_status compare_key(struct comparison *c, const struct config_key *k, struct err *e)
+/* Prints the key's two values: as they are written, or with absolute paths. */
+static tare_status print_values(struct comparison *c, const struct config_key *k, bool full, struct err *e)
 {
     for (int i = 0; i < 2; i++) {
+        const struct config *one = i ? c->after : c->before;
+        bool printed = full;
         str_clear(&c->text[i]);
-        TRY(value_print(i ? c->after : c->before, k, &c->text[i], e));
+        if (full)
+            TRY(paths_print_full(one, k, &c->text[i], e));
+        else
+            TRY(paths_print(one, k, &c->text[i], &printed, e));
+        if (!printed) TRY(value_print(one, k, &c->text[i], e));
     }
+    return TARE_OK;
+}
+
+static bool same_values(const struct comparison *c)
+{
+    return c->text[0].size == c->text[1].size &&
+           (!c->text[0].size || !memcmp(c->text[0].data, c->text[1].data, (size_t)c->text[0].size));
+}
+
+/* Paths are compared by the files that they name. */
+static tare_status compare_key(struct comparison *c, const struct config_key *k, struct err *e)
+{
+    if (!strcmp(k->key, "paths_from")) return TARE_OK;
+    TRY(print_values(c, k, true, e));
+    if (same_values(c)) return TARE_OK;
+    TRY(print_values(c, k, false, e));
+    if (same_values(c)) TRY(print_values(c, k, true, e));
     const char *a = c->text[0].size ? c->text[0].data : "", *b = c->text[1].size ? c->text[1].data : "";
-    if (!strcmp(a, b)) return TARE_OK;
     const struct config_difference d = {k->section, k->key, *a ? a : "(empty)", *b ? b : "(empty)",
                                         config_changes_training(k->section, k->key)};
     return c->visit(c->ctx, &d, e);

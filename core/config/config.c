@@ -7,6 +7,7 @@
 #include "config/keys.h"
 #include "config/kinds.h"
 #include "config/names.h"
+#include "config/paths.h"
 #include "config/recipes.h"
 #include "config/relations.h"
 #include "config/value.h"
@@ -17,10 +18,6 @@
 #include <sys/stat.h>
 
 enum { INCLUDE_DEPTH = 16 };
-
-struct config_source { /* one for each key in the table */
-    const char *where;
-};
 
 /* ---------------------------------------------------------------- look-up */
 
@@ -271,13 +268,16 @@ static tare_status load_layers(struct config *c, const char *file, const char *c
     }
     TRY(arena_strdup(&c->arena, folder, -1, (char **)(uintptr_t)&c->dir, e));
     TRY(set_defaults(c, e));
+    const char *recorded_dir = "";
     if (file) {
         struct loading l = {.c = c, .path = c->file, .faults = f};
         TRY(load_file(&l, e));
+        recorded_dir = c->run.dir;
     }
     for (int64_t i = 0; i < n; i++) TRY(err_note_fault(f, load_override(c, overrides[i], e), e));
     TRY(find_plugins(c, e));
     TRY(resolve_references(c, f, e));
+    TRY(paths_resolve(c, recorded_dir, f, e));
     return config_check_relations(c, f, e);
 }
 
@@ -294,6 +294,14 @@ tare_status config_load_collecting(struct config *c, const char *file, const cha
 tare_status config_load(struct config *c, const char *file, const char *const *overrides, int64_t n, struct err *e)
 {
     return config_load_collecting(c, file, overrides, n, NULL, e);
+}
+
+tare_status config_load_before(struct config *c, const char *file, const struct config *now, struct err *e)
+{
+    char folder[FS_PATH + 32];
+    const char *const overrides[] = {folder};
+    snprintf(folder, sizeof folder, "run.paths_from=%s", now->run.paths_from);
+    return config_load(c, file, overrides, !strcmp(config_where(now, "run", "paths_from"), "command line"), e);
 }
 
 void config_free(struct config *c)

@@ -13,10 +13,11 @@
 #include <stdbool.h>
 
 struct run_config {
-    const char *dir;     /* run.dir */
-    const char *name;    /* shown in tables */
-    const char *plugins; /* absolute path of a folder with plugins; empty: none */
-    enum run_as as;      /* trainer whose conventions are the defaults (recipes.c) */
+    const char *dir;        /* run.dir */
+    const char *name;       /* shown in tables */
+    const char *plugins;    /* absolute path of a folder with plugins; empty: none */
+    const char *paths_from; /* absolute folder of relative paths; empty: the working folder */
+    enum run_as as;         /* trainer whose conventions are the defaults (recipes.c) */
     enum device_choice device;
     enum kernels_choice kernels;
     int64_t seed, threads;
@@ -193,6 +194,7 @@ struct log_config {
 
 struct config_param { /* one [kind.name] key = value, unparsed */
     const char *section, *key, *value, *where;
+    const char *folder; /* that a relative path counts from; NULL: the working folder */
     struct config_param *next;
 };
 
@@ -220,9 +222,10 @@ struct config {
     struct log_config log;
     struct config_param *params; /* plugin parameters; the last assignment of a key wins */
     const char *file;            /* NULL without a file */
-    /* Folder of file. Includes and warm_start are relative to it, other paths to the working
-     * directory. */
-    const char *dir;
+    const char *dir;             /* folder of file */
+    /* run.paths_from, if it is not the working folder: paths of files are absolute then. Otherwise
+     * NULL. */
+    const char *base;
     struct arena arena;
     struct config_source *sources; /* origin of each key, for messages */
 };
@@ -236,6 +239,12 @@ tare_status config_load(struct config *c, const char *file, const char *const *o
 tare_status config_load_collecting(struct config *c, const char *file, const char *const *overrides, int64_t n,
                                    struct faults *faults, struct err *e);
 void config_free(struct config *c);
+/* Loads a run's config.ini to compare it with `now`. A run.paths_from on the command line, which
+ * names the present place of the run's files, counts for both. */
+tare_status config_load_before(struct config *c, const char *file, const struct config *now, struct err *e);
+/* Counts the relative paths of a resumed run's configuration from the one that folder/config.ini
+ * records. */
+tare_status config_resume_paths(struct config *c, const char *folder, struct err *e);
 /* Returns the place where a key was set: "configs/x.ini:12", "command line", "default". */
 const char *config_where(const struct config *c, const char *section, const char *key);
 /* Returns the text of a key's choice for messages and records ("bf16" for model.dtype), or "" for a

@@ -2,6 +2,7 @@
 #include "config/ini_file.h"
 #include "config/keys.h"
 #include "config/names.h"
+#include "config/paths.h"
 #include "config/recipes.h"
 #include "config/value.h"
 
@@ -24,7 +25,9 @@ static tare_status dump_keys(const struct config *c, const char *section, struct
     for (const struct config_key *k = CONFIG_KEYS; k->section; k++) {
         if (strcmp(k->section, section)) continue;
         str_clear(&value);
-        TRY(value_print(c, k, &value, e));
+        bool printed;
+        TRY(paths_print(c, k, &value, &printed, e));
+        if (!printed) TRY(value_print(c, k, &value, e));
         TRY(str_addf(out, e, "%s = ", k->key));
         TRY(ini_quote(out, value.size ? value.data : "", e));
         TRY(add_source(c, section, k->key, out, e));
@@ -75,7 +78,14 @@ static const char INTRODUCTION[] =
     "first section reads that file first (its path is relative to the including file); the command line comes last: `section.key=value`. In a file, a value in double\n"
     "quotes may hold `\\n`, `\\t`, `\\\"`, `\\\\` and `\\uXXXX`. `${run.seed}` and `${run.name}` stand for "
     "their values. An unknown key, a wrong type or a value out of\n"
-    "range is refused before anything starts. Paths other than those of includes, run.plugins and model.warm_start are relative to the working directory.\n";
+    "range is refused before anything starts.\n"
+    "\n"
+    "A path is absolute, or relative to the working folder in which the run was started. The run records that folder in RUN/config.ini (run.paths_from), so\n"
+    "--resume, eval, data show, plan, report, reproduce, audit, fork and every other command that reads RUN finds the same files from any folder. If a run was\n"
+    "moved together with its files, so that they are missing at their recorded place, paths count from the folder at the new place. This holds for data, models,\n"
+    "templates, plugins named by a file and parameters of plugins that are paths; verifier `command` runs in that folder. There are two exceptions: paths on the\n"
+    "command line are relative to the present working folder, and in a file, include, run.plugins, run.paths_from and model.warm_start are relative to the\n"
+    "folder of that file. `paths_from = .` under [run] makes all paths of a file relative to its folder.\n";
 
 static const char FREE_SECTIONS[] =
     "`[estimator.NAME]`, `[verifier.NAME]`, `[codebook.NAME]` and so on hold the parameters of plugin NAME; `tare plugin info NAME` documents them.\n"

@@ -9,6 +9,8 @@
     {#S, #K, KEY_FLOAT, offsetof(struct config, S.K), FALLBACK, MIN, MAX, FLAGS, NULL, DOC}
 #define TEXT(S, K, FALLBACK, DOC) \
     {#S, #K, KEY_TEXT, offsetof(struct config, S.K), FALLBACK, 0, 0, 0, NULL, DOC}
+#define PATHS(S, K, FALLBACK, FLAGS, DOC) \
+    {#S, #K, KEY_TEXT, offsetof(struct config, S.K), FALLBACK, 0, 0, FLAGS, NULL, DOC}
 #define CHOICE_TEXT(ID, TEXT) TEXT,
 #define ENUM_OFFSET(S, K) \
     (offsetof(struct config, S.K) / (sizeof(((struct config *)0)->S.K) == sizeof(int) ? 1 : 0))
@@ -53,12 +55,14 @@ const struct config_section CONFIG_SECTIONS[] = {
 
 /* clang-format off */
 const struct config_key CONFIG_KEYS[] = {
-    TEXT(run, dir, "runs/${run.name}",
+    PATHS(run, dir, "runs/${run.name}", KEY_OUTPUT,
          "Folder of the run. A folder that already holds a run is refused, unless --resume is given. The run database is next to the folder."),
     TEXT(run, name, "",
          "Name in tables and in the run database. Empty: the name of the configuration file without .ini."),
     {"run", "plugins", KEY_TEXT, offsetof(struct config, run.plugins), "", 0, 0, KEY_FILE_RELATIVE, NULL,
      "Folder with your own plugins, searched after those in TARE_PLUGIN_PATH. Relative to the folder of the file that sets it. Empty: plugins/ next to the configuration, if it exists. The run records it, so --resume finds the same plugins."},
+    {"run", "paths_from", KEY_TEXT, offsetof(struct config, run.paths_from), "", 0, 0, KEY_FILE_RELATIVE, NULL,
+     "Folder that relative paths of the configuration count from. A run records here the working folder in which it was started. Empty: the working folder. Relative to the folder of the file that sets it."},
     CHOICE(run, as, "", CHOICES_AS,
            "Trainer whose GRPO conventions are used for the keys of estimator, objective and loss (docs/recipes.md). Short form on the command line: as=NAME. Keys set in the same file or on the same command line take precedence; those of an included file do not. `tare config dump` marks the keys it set. Empty: tare's own conventions."),
     CHOICE(run, device, "cpu", CHOICES_DEVICE,
@@ -72,11 +76,11 @@ const struct config_key CONFIG_KEYS[] = {
     CHOICE(run, deterministic, "true", CHOICES_DETERMINISTIC,
            "true: operations add in a fixed order, so a run repeats bit for bit. batch_invariant: in addition, the logits of a sequence have the same bits in every batch, so sampling and update agree exactly; always the case on the CPU, slower on a GPU. Applies to train, sft, eval and generate."),
 
-    TEXT(model, path, "",
+    PATHS(model, path, "", KEY_PATH,
          "Hugging Face folder of the initial policy (config.json, model*.safetensors, tokenizer.json)."),
-    TEXT(model, reference, "",
+    PATHS(model, reference, "", KEY_PATH,
          "Folder of the frozen reference policy for the KL term, which is also the teacher of estimator opd. Its shape may differ, but it needs the policy's tokenizer. Empty: the initial policy."),
-    TEXT(model, base, "",
+    PATHS(model, base, "", KEY_PATH,
          "Folder of the base model, if model.path is an adapter. Empty: the one named in its adapter_config.json."),
     {"model", "warm_start", KEY_TEXT, offsetof(struct config, model.warm_start), "", 0, 0, KEY_FILE_RELATIVE, NULL,
      "Configuration for `tare sft` that makes model.path if it does not exist. Relative to the folder of the file that sets it."},
@@ -106,12 +110,12 @@ const struct config_key CONFIG_KEYS[] = {
     REAL(model, init_std, "0.02", 0, 10, KEY_ABOVE_MIN,
          "Standard deviation of a new model's normal weights; weights that write to the residual stream get 1/sqrt(2 L) of it. Narrow models learn faster with a larger one, about 1/sqrt(hidden_size)."),
 
-    TEXT(data, train, "",
+    PATHS(data, train, "", KEY_FILES,
          "Training rows: JSONL with id, question, answer (and completion for `tare sft`); prompt or messages may replace question, as in TRL. One file, several separated by commas, patterns such as data/part-?.jsonl, or builtin:arithmetic/SPLIT."),
-    TEXT(data, eval, "", "Held-out rows, in the same form."),
+    PATHS(data, eval, "", KEY_FILES, "Held-out rows, in the same form."),
     CHOICE(data, prompt, "chat", CHOICES_PROMPT,
            "chat renders the question through the model's chat template; plain uses it unchanged."),
-    TEXT(data, chat_template, "", "File with a chat template (Jinja) that replaces the model's."),
+    PATHS(data, chat_template, "", KEY_PATH, "File with a chat template (Jinja) that replaces the model's."),
     TEXT(data, chat_template_kwargs, "",
          "More variables for the chat template, as a JSON object such as {\"enable_thinking\": false}. A row's own \"chat_template_kwargs\" and \"tools\" take precedence, and so do those of a request to `tare serve`."),
     TEXT(data, date, "",
@@ -127,7 +131,7 @@ const struct config_key CONFIG_KEYS[] = {
         "Seed of that permutation. Independent of run.seed, so that all models see the same questions."),
     INT(data, limit, "0", 0, MANY, "Use only the first rows. 0: all."),
 
-    TEXT(curriculum, plugin, "shuffle",
+    PATHS(curriculum, plugin, "shuffle", KEY_PLUGINS,
          "Curriculum plugin: a name (`tare plugin list`) or a file. shuffle: epochs over all rows (data.shuffle); every rollout is kept."),
 
     INT(rollout, prompts, "16", 1, MANY, "Prompts M per step (the paper's 16)."),
@@ -157,7 +161,7 @@ const struct config_key CONFIG_KEYS[] = {
     TEXT(rollout, stop_ids, "",
          "Token ids that end a completion in addition to the model's end-of-sequence tokens, separated by commas."),
 
-    TEXT(verifier, plugins, "math",
+    PATHS(verifier, plugins, "math", KEY_PLUGINS,
          "Verifiers, separated by spaces or commas, each with an optional weight: math:1 python:0.1. The reward is the weighted sum. A verifier that is used twice needs a second name: math math as strict:0.5, with the parameters in [verifier.strict]."),
     INT(verifier, workers, "0", 0, 4096,
         "Completions verified at the same time. 0: one for each core."),
@@ -183,10 +187,10 @@ const struct config_key CONFIG_KEYS[] = {
     REAL(verifier, max_crash_share, "0.05", 0, 1, 0,
          "Stop the run if a larger share of a step's verdicts are crashes."),
 
-    TEXT(encoder, plugin, "hashed",
+    PATHS(encoder, plugin, "hashed", KEY_PLUGINS,
          "Encoder plugin E: a name (`tare plugin list`) or a file. It sees the row's question, never the rendered chat."),
 
-    TEXT(codebook, plugin, "auto",
+    PATHS(codebook, plugin, "auto", KEY_PLUGINS,
          "Codebook plugin; none: no clusters; auto: kmeans if the estimator works by cluster, otherwise none. The paper specifies neither the encoder nor K; both are recorded with the run."),
     INT(codebook, clusters, "8", 1, 1000000,
         "Clusters K of a missing codebook, which is trained on the questions of data.train."),
@@ -195,10 +199,10 @@ const struct config_key CONFIG_KEYS[] = {
         "Restarts of that training; the one with the least inertia is kept."),
     INT(codebook, iterations, "100", 1, 1000000, "Most Lloyd iterations of a restart."),
 
-    TEXT(estimator, plugin, "bv_blend",
+    PATHS(estimator, plugin, "bv_blend", KEY_PLUGINS,
          "Estimator plugin: a name (`tare plugin list`) or a file. Changing it takes one key: estimator.plugin=grpo."),
 
-    TEXT(objective, plugin, "ppo",
+    PATHS(objective, plugin, "ppo", KEY_PLUGINS,
          "Objective plugin: a name (`tare plugin list`) or a file. ppo: the clipped surrogate, with loss.clip, loss.clip_high and loss.dual_clip."),
     CHOICE(loss, aggregation, "sequence", CHOICES_AGGREGATION,
            "How token losses are averaged. sequence: mean over a trajectory's tokens, then over the group, then over prompts (the paper); token: mean over all tokens; constant: sum over tokens divided by loss.aggregation_length."),
@@ -271,7 +275,7 @@ const struct config_key CONFIG_KEYS[] = {
 
     BOOL(process_reward, implicit, "false",
          "Train a second model of the policy's shape on the outcomes of the rollouts. Each token is rewarded with beta times the log ratio of its probabilities under that model and the reference (model.reference). For estimators that read token rewards: prime, grpo_process."),
-    TEXT(process_reward, model, "",
+    PATHS(process_reward, model, "", KEY_PATH,
          "Hugging Face folder of this model's initial weights, with the policy's shape and tokenizer. Empty: model.path."),
     REAL(process_reward, beta, "0.05", 0, BIG, KEY_ABOVE_MIN,
          "Factor of the rewards, both those that the estimator reads and those in this model's loss."),
@@ -298,7 +302,7 @@ const struct config_key CONFIG_KEYS[] = {
     INT(sft, batch, "128", 1, MANY, "Rows of one optimizer step."),
     INT(sft, epochs, "1", 1, MANY, "Passes over data.train, if sft.steps is 0."),
     BOOL(sft, train_on_prompt, "false", "Include the prompt's tokens in the loss."),
-    TEXT(sft, out, "", "Folder of the resulting model. Empty: `model` in run.dir."),
+    PATHS(sft, out, "", KEY_OUTPUT, "Folder of the resulting model. Empty: `model` in run.dir."),
 
     INT(dist, ranks, "0", 0, 100000,
         "Ranks of the job. 0: as many as the launcher (mpirun, srun) started, or 1 without a launcher. Must otherwise equal the launcher's number. Without a launcher, a number above 1 starts that many on this machine with mpirun."),
@@ -325,19 +329,19 @@ const struct config_key CONFIG_KEYS[] = {
     BOOL(eval, after, "false", "Evaluate after the last step."),
     TEXT(eval, name, "",
          "Name of the task in the tables of `tare eval`. Empty: the file name of data.eval."),
-    TEXT(eval, out, "",
+    PATHS(eval, out, "", KEY_OUTPUT,
          "Folder that `tare eval` writes to and continues from. Empty: eval/NAME in run.dir."),
     INT(eval, chunk, "0", 0, MANY,
         "Questions that `tare eval` samples together and then writes; at most these are lost if it is killed. 0: as many as make 128 completions. Never changes the text."),
     INT(eval, bootstrap, "2000", 0, 1000000,
         "Resamplings of the questions for the 95 % confidence intervals. 0: no intervals."),
-    TEXT(eval, difficulty, "",
+    PATHS(eval, difficulty, "", KEY_PATH,
          "questions.jsonl of an earlier `tare eval` of the same questions. Sorts them into Easy, Medium, Hard and Hardest by its pass rates. Empty: no such table."),
     TEXT(eval, buckets, "0.75 0.5 0.25",
          "Lowest pass rates of Easy, Medium and Hard; questions below are Hardest. Not specified in the paper; tare uses the quarters."),
     TEXT(eval, complex_field, "",
          "Field of the rows that separates complex from standard: true or \"complex\", false or \"standard\". Splits the difficulty table."),
-    TEXT(eval, complex_rules, "",
+    PATHS(eval, complex_rules, "", KEY_PATH,
          "File with rules that separate complex from standard rows, instead of a field (docs/evaluation.md)."),
 
     INT(checkpoint, every, "50", 0, MANY,

@@ -12,7 +12,13 @@ enum {
     KEY_ABOVE_MIN = 1, /* min itself is not allowed */
     /* a path relative to the folder of the file that sets it; stored as an absolute path */
     KEY_FILE_RELATIVE = 2,
-    KEY_OR_ZERO = 4 /* 0 is allowed as well */
+    KEY_OR_ZERO = 4, /* 0 is allowed as well */
+    /* paths that count from run.paths_from: one that is read, one that is written, a list of files,
+     * and plugins with names or files */
+    KEY_PATH = 8,
+    KEY_OUTPUT = 16,
+    KEY_FILES = 32,
+    KEY_PLUGINS = 64
 };
 
 struct config_key {

@@ -45,7 +45,9 @@ static bool changes_supervised(struct changes *c, const struct config_difference
 {
     if (is_key(d, "sft", "steps")) return rate_has_length(c);
     if (is_key(d, "sft", "epochs")) return (!c->before->sft.steps || !c->after->sft.steps) && rate_has_length(c);
-    if (config_kind_of_section(d->section)) return false;
+    /* the objective is part of the loss, even though supervised training has its own */
+    const int32_t kind = config_kind_of_section(d->section);
+    if (kind && kind != TARE_KIND_OBJECTIVE) return false;
     for (size_t i = 0; i < sizeof NOT_SUPERVISED / sizeof *NOT_SUPERVISED; i++) {
         const char *name = NOT_SUPERVISED[i], *dot = strchr(name, '.');
         if (!dot && !strncmp(d->section, name, strlen(name))) return false;
@@ -118,7 +120,7 @@ tare_status config_check_resume(const struct config_resume *how, const struct co
         FAIL(e, TARE_E_CONFIG, "%s is missing, so the resumed configuration cannot be compared; put it back, or add --allow-change",
              path);
     }
-    tare_status status = config_load(&before, path, NULL, 0, e);
+    tare_status status = config_load_before(&before, path, now, e);
     if (status && how->allow_change) return TARE_OK;
     if (status)
         return err_prefix(

@@ -306,6 +306,8 @@ enum { TRAIN, HELDOUT, PHASE1, PHASE2, SPLITS };
 
 tare_status builtin_options(const char *text, int64_t *rows, int64_t *seed, struct err *e)
 {
+    const char *const all = text;
+    bool has_rows = false, has_seed = false;
     while (*text) {
         const size_t size = strcspn(text, "&");
         char part[64], *value;
@@ -315,6 +317,9 @@ tare_status builtin_options(const char *text, int64_t *rows, int64_t *seed, stru
         int64_t *target = !strcmp(part, "rows") ? rows : !strcmp(part, "seed") ? seed : NULL;
         if (!target || !value)
             FAIL(e, TARE_E_CONFIG, "builtin data: unknown option '%s'; use rows=N and seed=N, joined by &", part);
+        bool *const given = target == rows ? &has_rows : &has_seed;
+        if (*given) FAIL(e, TARE_E_CONFIG, "builtin data: '%s' gives %s twice; remove one", all, part);
+        *given = true;
         if (str_to_int(value, target, e)) return err_prefix(e, "builtin data: %s", part);
         if (*target < (target == rows) || *target > 10000000)
             FAIL(e, TARE_E_RANGE, "builtin data: %s = %s: must be in %d .. 10000000", part, value, target == rows);

@@ -6,6 +6,7 @@
 #include "data/builtin.h"
 #include "data/files.h"
 #include "data/hash_set.h"
+#include "data/lines.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -165,14 +166,37 @@ static tare_status read_messages(const struct reader *r, const char *key, struct
     return keep_text(r, text.data, text.size, &out->messages, e);
 }
 
+/* Returns true for a text without a visible character: blanks of ASCII, U+00A0, U+2000 to U+200F,
+ * U+2028, U+2029, U+202F, U+2060, U+3000 and U+FEFF. */
+static bool is_blank(const char *text, int64_t n)
+{
+    for (int64_t i = 0; i < n;) {
+        const unsigned char *c = (const unsigned char *)text + i;
+        if (*c <= 0x20 || *c == 0x7F) {
+            i++;
+        } else if (n - i >= 2 && c[0] == 0xC2 && c[1] == 0xA0) {
+            i += 2;
+        } else if (n - i >= 3 &&
+                   ((c[0] == 0xE2 && c[1] == 0x80 && (c[2] <= 0x8F || c[2] == 0xA8 || c[2] == 0xA9 || c[2] == 0xAF)) ||
+                    (c[0] == 0xE2 && c[1] == 0x81 && c[2] == 0xA0) || (c[0] == 0xE3 && c[1] == 0x80 && c[2] == 0x80) ||
+                    (c[0] == 0xEF && c[1] == 0xBB && c[2] == 0xBF))) {
+            i += 3;
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Uses the last user message as the question, for encoders and codebooks. */
 static tare_status question_of_messages(const struct reader *r, const json_t *list, struct row *out, struct err *e)
 {
     for (size_t i = json_array_size(list); i-- > 0;) {
         const json_t *m = json_array_get(list, i), *content = json_object_get(m, "content");
         if (strcmp(json_text_or(m, "role", ""), "user") || !json_is_string(content)) continue;
-        if (!json_string_length(content))
-            FAIL(e, TARE_E_INVALID, "%s: the last user message is empty, but it is the question", r->where);
+        if (is_blank(json_string_value(content), (int64_t)json_string_length(content)))
+            FAIL(e, TARE_E_INVALID, "%s: the last user message is %s, but it is the question", r->where,
+                 json_string_length(content) ? "blank" : "empty");
         return keep_text(r, json_string_value(content), (int64_t)json_string_length(content), &out->question, e);
     }
     FAIL(e, TARE_E_INVALID, "%s: \"messages\" has no user message", r->where);
@@ -190,6 +214,9 @@ static tare_status read_question(const struct reader *r, struct row *out, struct
     }
     if (!out->question.size && prompt) TRY(read_text(r, "prompt", false, &out->question, e));
     if (!out->question.size && out->messages.data) return question_of_messages(r, find_field(r, "messages"), out, e);
+    if (out->question.size && is_blank(out->question.data, out->question.size))
+        FAIL(e, TARE_E_INVALID, "%s: \"%s\" is blank: it has only spaces or other invisible characters", r->where,
+             find_field(r, "question") ? "question" : "prompt");
     if (out->question.size) return TARE_OK;
     FAIL(e, TARE_E_INVALID, "%s: \"question\" is missing or empty; a row needs a \"question\", a \"prompt\" or \"messages\"",
          r->where);
@@ -251,51 +278,6 @@ tare_status dataset_row_parse(const char *json, int64_t n, const char *where, st
 
 /* ---------------------------------------------------------------- a file */
 
-struct lines { /* iterates over the non-empty lines of a text */
-    const char *p, *end;
-    int64_t number; /* of the line returned last */
-};
-
-static struct lines lines_of(const struct str *text)
-{
-    struct lines l = {text->data, text->data + text->size, 0};
-    if (text->size >= 3 && !memcmp(text->data, "\xEF\xBB\xBF", 3)) l.p += 3; /* byte order mark */
-    return l;
-}
-
-static bool next_line(struct lines *l, tare_text *out)
-{
-    while (l->p < l->end) {
-        const char *begin = l->p, *newline = memchr(l->p, '\n', (size_t)(l->end - l->p));
-        const char *stop = newline ? newline : l->end;
-        l->p = newline ? newline + 1 : l->end;
-        l->number++;
-        while (stop > begin && strchr(" \t\r", stop[-1]) && stop[-1]) stop--;
-        if (stop == begin) continue;
-        *out = (tare_text){begin, stop - begin};
-        return true;
-    }
-    return false;
-}
-
-/* Refuses a file that is a single list: most of its lines look like rows with a comma at the
- * end. */
-static tare_status refuse_list(const char *path, const struct str *text, struct err *e)
-{
-    const struct lines l = lines_of(text);
-    const char *p = l.p;
-    while (p < l.end && *p && strchr(" \t\r\n", *p)) p++;
-    if (p == l.end || *p != '[') return TARE_OK;
-    FAIL(e, TARE_E_CONFIG,
-         "%s is a JSON list, but a data file has one JSON object per line, {\"question\": ...}; tools/to_jsonl.py converts a list",
-         path);
-}
-
-static void make_where(char where[FS_PATH], const char *path, int64_t line)
-{
-    snprintf(where, FS_PATH, "%.*s:%lld", FS_PATH - 32, path, (long long)line);
-}
-
 /* Refuses duplicate ids. Rows without id that repeat a question get a separate uid. */
 static tare_status place_row(struct dataset *d, struct seen *ids, int64_t index, struct err *e)
 {
@@ -311,31 +293,25 @@ static tare_status place_row(struct dataset *d, struct seen *ids, int64_t index,
     }
 }
 
-static uint64_t hash_text(uint64_t h, tare_text t)
-{
-    const int64_t size = t.data ? t.size : -1;
-    return fs_hash(t.data ? t.data : "", t.size, fs_hash(&size, sizeof size, h));
-}
-
 static void hash_rows(struct dataset *d)
 {
     uint64_t h = 0;
     for (int64_t i = 0; i < d->n; i++) {
         const struct row *r = &d->rows[i];
         const tare_text parts[] = {{r->id, (int64_t)strlen(r->id)}, r->question, r->answer, r->completion, r->messages};
-        for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) h = hash_text(h, parts[k]);
-        for (int64_t k = 0; k < r->n_choices; k++) h = hash_text(h, r->choices[k]);
+        for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) h = lines_hash_text(h, parts[k]);
+        for (int64_t k = 0; k < r->n_choices; k++) h = lines_hash_text(h, r->choices[k]);
     }
     d->hash = h;
 }
 
 static tare_status count_rows(const char *path, const struct str *text, int64_t *count, struct err *e)
 {
-    struct lines lines = lines_of(text);
+    struct lines lines = lines_begin(text);
     const int64_t before = *count;
     tare_text line;
-    TRY(refuse_list(path, text, e));
-    while (next_line(&lines, &line)) ++*count;
+    TRY(lines_refuse_list(path, text, e));
+    while (lines_next(&lines, &line)) ++*count;
     if (*count == before) FAIL(e, TARE_E_INVALID, "%s: no rows; every line must be a JSON object", path);
     return TARE_OK;
 }
@@ -351,12 +327,12 @@ struct loading {
 
 static tare_status parse_rows(struct loading *l, int64_t file, struct err *e)
 {
-    struct lines lines = lines_of(&l->text[file]);
+    struct lines lines = lines_begin(&l->text[file]);
     struct dataset *d = l->d;
     tare_text line;
-    while (d->n < l->most && next_line(&lines, &line)) {
+    while (d->n < l->most && lines_next(&lines, &line)) {
         char where[FS_PATH];
-        make_where(where, l->files->path[file], lines.number);
+        lines_where(where, l->files->path[file], lines.number);
         TRY(dataset_row_parse(line.data, line.size, where, &d->arena, &d->rows[d->n], e));
         d->rows[d->n].source = l->files->source[file];
         TRY(place_row(d, &l->ids, d->n, e));
@@ -443,106 +419,4 @@ void dataset_free(struct dataset *d)
 {
     arena_free(&d->arena);
     *d = (struct dataset){0};
-}
-
-/* ---------------------------------------------------------------- checking a file */
-
-struct checking {
-    struct dataset_check *c;
-    struct seen ids, questions;
-    struct arena arena; /* memory of the current row */
-    struct files files;
-    int64_t file; /* index of the current file */
-};
-
-enum { LINE_BITS = 40 };
-
-/* Encodes file and line as one number for the tables of earlier rows. */
-static int64_t place_of(const struct checking *k, int64_t line)
-{
-    return k->file << LINE_BITS | line;
-}
-
-static void tell_duplicate(const struct checking *k, const char *what, int64_t earlier, char reason[256])
-{
-    const int64_t file = earlier >> LINE_BITS;
-    const long long line = (long long)(earlier & (((int64_t)1 << LINE_BITS) - 1));
-    if (file == k->file)
-        snprintf(reason, 256, "duplicate %s, first in line %lld", what, line);
-    else
-        snprintf(reason, 256, "duplicate %s, first in %.180s:%lld", what, k->files.path[file], line);
-}
-
-static tare_status check_row(struct checking *k, tare_text line, int64_t number, char reason[256], const char **id, struct err *e)
-{
-    char where[FS_PATH];
-    make_where(where, k->files.path[k->file], number);
-    struct row row;
-    struct err bad = {0};
-    *id = "";
-    reason[0] = 0;
-    if (dataset_row_parse(line.data, line.size, where, &k->arena, &row, &bad)) {
-        if (bad.code == TARE_E_NOMEM) return *e = bad, bad.code;
-        const size_t skip = strlen(where) + 2; /* the report already has the place */
-        snprintf(reason, 256, "%.255s", strlen(bad.message) > skip ? bad.message + skip : bad.message);
-        /* a character truncated by the limit */
-        const int64_t broken = str_utf8_error(reason, (int64_t)strlen(reason));
-        if (broken) reason[broken - 1] = 0;
-        return TARE_OK;
-    }
-    *id = row.id;
-    int64_t earlier;
-    if (row.has_id) {
-        TRY(hash_set_add(&k->ids, row.uid, place_of(k, number), &earlier, e));
-        if (earlier >= 0) return tell_duplicate(k, "id", earlier, reason), TARE_OK;
-    }
-    uint64_t text = fs_hash(row.question.data, row.question.size, 1);
-    text = hash_text(hash_text(text, row.messages), row.completion);
-    for (int64_t i = 0; i < row.n_choices; i++) text = hash_text(text, row.choices[i]);
-    TRY(hash_set_add(&k->questions, text, place_of(k, number), &earlier, e));
-    if (earlier >= 0) return tell_duplicate(k, "question", earlier, reason), TARE_OK;
-    if (row.n_choices && (row.answer.size != 1 || row.answer.data[0] < 'A' || row.answer.data[0] >= 'A' + row.n_choices))
-        return snprintf(reason, 256, "the answer is not the letter of one of the %lld choices", (long long)row.n_choices), TARE_OK;
-    return k->c->check ? k->c->check(k->c->ctx, &row, reason, e) : TARE_OK;
-}
-
-static tare_status check_file(struct checking *k, struct err *e)
-{
-    const char *path = k->files.path[k->file];
-    OWNED(str_free) struct str text = {0};
-    TRY(fs_read_lines(path, &text, e));
-    TRY(refuse_list(path, &text, e));
-    struct lines lines = lines_of(&text);
-    tare_text line;
-    const int64_t before = k->c->rows;
-    while (next_line(&lines, &line)) {
-        char reason[256], where[FS_PATH];
-        const char *id;
-        TRY(check_row(k, line, lines.number, reason, &id, e));
-        k->c->rows++;
-        if (reason[0]) {
-            k->c->bad++;
-            make_where(where, path, lines.number);
-            TRY(k->c->report(k->c->ctx, where, id, reason, e));
-        }
-        arena_reset(&k->arena);
-    }
-    if (k->c->rows == before) FAIL(e, TARE_E_INVALID, "%s: no rows; every line must be a JSON object", path);
-    return TARE_OK;
-}
-
-tare_status dataset_check(const char *source, struct dataset_check *c, struct err *e)
-{
-    struct checking k = {.c = c};
-    struct arena names;
-    arena_init(&k.arena, "row check");
-    arena_init(&names, "files to check");
-    c->rows = c->bad = 0;
-    tare_status status = files_of(source, &names, &k.files, e);
-    for (k.file = 0; !status && k.file < k.files.n; k.file++) status = check_file(&k, e);
-    arena_free(&k.arena);
-    arena_free(&names);
-    hash_set_free(&k.ids);
-    hash_set_free(&k.questions);
-    return status;
 }

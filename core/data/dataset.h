@@ -53,6 +53,8 @@ tare_status dataset_load(const char *source, int64_t limit, struct dataset *out,
 tare_status dataset_of(const struct config *c, const char *key, struct dataset *out, struct err *e);
 /* Warns if data.train has fewer rows than a step has prompts. */
 void dataset_warn_few(const struct config *c, int64_t rows);
+/* shared.c: Warns if questions of data.eval are also in data.train, under any id. */
+tare_status dataset_warn_shared(const struct config *c, const struct dataset *train, const struct dataset *eval, struct err *e);
 void dataset_free(struct dataset *d);
 
 /* Parses one row from the text of a JSON object (for filters that read rows from standard input);

@@ -4,6 +4,7 @@
 #include "base/str.h"
 
 #include <pcre2.h>
+#include <stdio.h>
 
 /* PCRE2's \s under UCP includes U+180E; other regex engines of the ecosystem match
  * \p{White_Space}. */
@@ -26,6 +27,7 @@ tare_status regex_compile(const char *pattern, int64_t n, bool literal, const ch
     const uint32_t options = PCRE2_UTF | (literal ? PCRE2_LITERAL : PCRE2_UCP);
     if (!n) FAIL(e, TARE_E_INVALID, "%s: the pattern is empty", where);
     TRY(literal ? str_add(&text, pattern, n, e) : white_space(pattern, n, &text, e));
+    snprintf(out->where, sizeof out->where, "%.255s", where);
     int code;
     PCRE2_SIZE at;
     out->code = pcre2_compile((PCRE2_SPTR)text.data, (PCRE2_SIZE)text.size, options, &code, &at, NULL);
@@ -51,6 +53,19 @@ static void match_free(pcre2_match_data **match)
     pcre2_match_data_free(*match);
 }
 
+/* Names the pattern and the text, because neither the row nor the model is known here. */
+static tare_status refuse_text(const struct regex *r, const unsigned char *text, int64_t n, int found, struct err *e)
+{
+    PCRE2_UCHAR why[160] = {0};
+    int shown = n < 40 ? (int)n : 40;
+    while (shown > 0 && shown < n && (text[shown] & 0xC0) == 0x80) shown--;
+    pcre2_get_error_message(found, why, sizeof why);
+    FAIL(
+        e, TARE_E_RANGE,
+        "%s: the tokenizer's pattern failed on a text of %lld bytes that begins with '%.*s': %s; use another tokenizer, or remove the text",
+        r->where, (long long)n, shown, (const char *)text, (const char *)why);
+}
+
 tare_status regex_each(const struct regex *r, const unsigned char *text, int64_t n, regex_sink sink, void *ctx, struct err *e)
 {
     OWNED(match_free) pcre2_match_data *match = pcre2_match_data_create_from_pattern(r->code, NULL);
@@ -60,8 +75,7 @@ tare_status regex_each(const struct regex *r, const unsigned char *text, int64_t
     while (at < n) {
         const int found = pcre2_match(r->code, text, (PCRE2_SIZE)n, (PCRE2_SIZE)at, PCRE2_NO_UTF_CHECK, match, NULL);
         if (found == PCRE2_ERROR_NOMATCH) break;
-        if (found < 0)
-            FAIL(e, TARE_E_RANGE, "the tokenizer's pattern failed on a text of %lld bytes (PCRE2 error %d)", (long long)n, found);
+        if (found < 0) return refuse_text(r, text, n, found, e);
         const int64_t begin = (int64_t)span[0], stop = (int64_t)span[1];
         if (stop <= begin) { /* an empty match splits nothing */
             at = (begin > at ? begin : at) + 1;

@@ -9,6 +9,7 @@
 
 struct regex {
     struct pcre2_real_code_8 *code;
+    char where[256]; /* the tokenizer's file and the pattern's place in it, for messages */
 };
 
 /* literal: the pattern is a plain string. */

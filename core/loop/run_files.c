@@ -35,21 +35,20 @@ static bool next_word(const char **line, char word[FS_PATH], bool *output)
 
 static tare_status add_words(json_t *list, const char *key, const char *command, struct err *e)
 {
-    char word[FS_PATH];
+    char word[FS_PATH], folder[FS_PATH] = "", path[FS_PATH];
     bool output;
-    while (next_word(&command, word, &output))
-        if (!output && !fs_is_dir(word)) TRY(named_files_add(list, key, word, e));
+    if (!strncmp(command, "cd /", 4) || !strncmp(command, "cd '/", 5)) {
+        command += 3;
+        next_word(&command, folder, &output);
+    }
+    while (next_word(&command, word, &output)) {
+        if (fs_join(path, folder, word, NULL)) continue;
+        if (!output && !fs_is_dir(path)) TRY(named_files_add(list, key, path, e));
+    }
     return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- parameters */
-
-/* True for the command line of the verifier `command`, the only parameter that names files in
- * another way. */
-static bool is_command(const struct plugin *p, const tare_param *param)
-{
-    return p->desc.kind == TARE_KIND_VERIFIER && !strcmp(p->desc.name, "command") && !strcmp(param->key, "command");
-}
 
 /* name: the plugin's name in its section. */
 static tare_status add_values(json_t *list, const struct plugin *p, const char *name, const tare_value *values, struct err *e)
@@ -57,7 +56,7 @@ static tare_status add_values(json_t *list, const struct plugin *p, const char *
     char key[400];
     for (uint32_t i = 0; i < p->desc.n_params; i++) {
         const tare_param *param = &p->params[i];
-        if (param->type != TARE_PARAM_PATH && !is_command(p, param)) continue;
+        if (param->type != TARE_PARAM_PATH && !plugin_is_command(p, param)) continue;
         if (!values[i].s || !*values[i].s) continue;
         snprintf(key, sizeof key, "%s.%.120s.%.120s", plugin_section_kind(p->desc.kind), name, param->key);
         TRY(param->type == TARE_PARAM_PATH ? named_files_add(list, key, values[i].s, e) : add_words(list, key, values[i].s, e));

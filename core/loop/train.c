@@ -2,6 +2,7 @@
 #include "loop/train.h"
 
 #include "base/clock.h"
+#include "base/fs.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "loop/evaluate.h"
@@ -285,7 +286,13 @@ static void log_result(const struct train *t)
 /* Checks and preparations of rank 0 before the run is opened. */
 static tare_status prepare_folder(const struct config *c, const struct train_start *start, struct err *e)
 {
+    char model[FS_PATH];
     TRY(run_lock_check(c->run.dir, start->resume, e));
+    TRY(fs_join(model, c->run.dir, "config.json", e));
+    if (!start->resume && fs_exists(model))
+        FAIL(e, TARE_E_CONFIG,
+             "%s: run.dir = %s is the folder of a model (it has config.json), whose files the run's would lie among; name another folder",
+             config_where(c, "run", "dir"), c->run.dir);
     if (start->resume) TRY(resume_check(c, start->allow_change, e));
     return start->make ? start->make(c, e) : TARE_OK;
 }
@@ -307,6 +314,7 @@ static tare_status open_train(struct train *t, struct config *c, const struct tr
     TRY(comm_open(c->dist.ranks, &comm, e));
     r->comm = comm;
     tare_status status = check_model(c, start, e);
+    if (!status && start->resume) status = config_resume_paths(c, c->run.dir, e);
     if (!status) status = err_as_config(settle_ranks(c, &comm, e), e);
     if (!status) status = comm_agree(&comm, comm.rank ? TARE_OK : prepare_folder(c, start, e), e);
     TRY(status);
@@ -314,7 +322,10 @@ static tare_status open_train(struct train *t, struct config *c, const struct tr
     t->summary.last = start->until ? start->until : c->train.steps;
     t->saved = r->step;
     warn_of_no_end(r);
-    if (!comm.rank && !start->resume) dataset_warn_few(c, r->engine.train.n);
+    if (!comm.rank && !start->resume) {
+        dataset_warn_few(c, r->engine.train.n);
+        if (r->engine.eval.n) TRY(dataset_warn_shared(c, &r->engine.train, &r->engine.eval, e));
+    }
     return evaluate_first(t, e);
 }
 

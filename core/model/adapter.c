@@ -112,6 +112,7 @@ static tare_status read_targets(const json_t *j, const char *folder, const char 
     {
         const char *name = json_is_string(one) ? json_string_value(one) : "", *dot = strrchr(name, '.');
         unsigned more;
+        if (strchr(name, '/')) FAIL(e, TARE_E_INVALID, "%s: '%.200s' is not the name of a layer", where, name);
         TRY(config_lora_targets(dot ? dot + 1 : name, where, &more, e));
         *out |= more;
     }

@@ -6,9 +6,11 @@
 #include "config/ini_file.h"
 #include "observe/export.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 struct observe {
     char dir[FS_PATH];
@@ -59,13 +61,25 @@ static tare_status add_history(const char *path, const struct config *c, int64_t
     TRY(status);
     gmtime_r(&now, &t);
     strftime(h.when, sizeof h.when, "%Y-%m-%dT%H:%M:%SZ", &t);
-    status = config_load(&before, path, NULL, 0, e);
+    status = config_load_before(&before, path, c, e);
     /* the file itself may be valid */
     if (status == TARE_E_NOMEM || status == TARE_E_IO) return status;
     if (status) return str_addf(out, e, "%s%lld (%s): the file could not be read\n", HISTORY, (long long)h.step, h.when);
     status = config_compare(&before, c, add_change, &h, e);
     config_free(&before);
     return status;
+}
+
+/* Prints the configuration with the folder that its paths count from. */
+static tare_status dump_with_folder(const struct config *c, struct str *out, struct err *e)
+{
+    char here[FS_PATH];
+    struct config recorded = *c;
+    if (!*c->run.paths_from) {
+        if (!getcwd(here, sizeof here)) FAIL(e, TARE_E_IO, "the working folder: %s", strerror(errno));
+        recorded.run.paths_from = here;
+    }
+    return config_dump(&recorded, out, e);
 }
 
 /* Prints the text of config.ini. before: the file that it continues from `step`, or NULL. */
@@ -77,7 +91,7 @@ static tare_status config_text(const struct config *c, const char *before, int64
         TRY(str_addf(text, e,
                      "# Changed when the run was resumed. Up to the named step, the value before the arrow was used:\n%s\n",
                      history.data));
-    TRY(config_dump(c, &out, e));
+    TRY(dump_with_folder(c, &out, e));
     return str_add(text, out.data, out.size, e);
 }
 

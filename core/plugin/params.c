@@ -145,6 +145,28 @@ tare_status plugin_params(const struct plugin *p, const struct config_param *set
     return plugin_params_as(p, p->desc.name, settings, a, out, e);
 }
 
+/* Writes the text of a parameter from a file whose paths count from s->folder: a path under it, or
+ * the command of verifier `command`, which then runs in it. */
+static tare_status text_in_folder(const struct plugin *p, const tare_param *param, const struct config_param *s, struct arena *a,
+                                  const char **text, struct err *e)
+{
+    char path[FS_PATH], word[STR_SHELL];
+    OWNED(str_free) struct str command = {0};
+    if (!s || !s->folder || !**text) return TARE_OK;
+    if (param->type == TARE_PARAM_PATH) {
+        TRY(fs_join(path, s->folder, *text, e));
+        return arena_strdup(a, path, -1, (char **)(uintptr_t)text, e);
+    }
+    if (!plugin_is_command(p, param)) return TARE_OK;
+    TRY(str_addf(&command, e, "cd %s && %s", str_shell(word, s->folder), *text));
+    return arena_strdup(a, command.data, command.size, (char **)(uintptr_t)text, e);
+}
+
+bool plugin_is_command(const struct plugin *p, const tare_param *param)
+{
+    return p->desc.kind == TARE_KIND_VERIFIER && !strcmp(p->desc.name, "command") && !strcmp(param->key, "command");
+}
+
 tare_status plugin_params_as(const struct plugin *p, const char *name, const struct config_param *settings, struct arena *a,
                              const tare_value **out, struct err *e)
 {
@@ -168,8 +190,9 @@ tare_status plugin_params_as(const struct plugin *p, const char *name, const str
         if (!text) FAIL(e, TARE_E_CONFIG, "[%s] %s is missing and has no default: %s", section, param->key, param->doc);
         snprintf(what, sizeof what, "%s: [%s] %s", given[i] ? given[i]->where : "default", section, param->key);
         TRY(param_parse(param, text, what, &values[i], e));
-        if (param->type == TARE_PARAM_STRING || param->type == TARE_PARAM_PATH)
-            TRY(arena_strdup(a, text, -1, (char **)(uintptr_t)&values[i].s, e));
+        if (param->type != TARE_PARAM_STRING && param->type != TARE_PARAM_PATH) continue;
+        TRY(text_in_folder(p, param, given[i], a, &text, e));
+        TRY(arena_strdup(a, text, -1, (char **)(uintptr_t)&values[i].s, e));
     }
     *out = values;
     return TARE_OK;

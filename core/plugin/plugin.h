@@ -120,6 +120,9 @@ struct plugin_words {
  * assignment of a key wins. */
 tare_status plugin_settings(const struct plugin *p, struct plugin_words assignments, const struct config_param *next,
                             struct arena *a, const struct config_param **out, struct err *e);
+/* Returns true for the command line of the verifier `command`, the only parameter that names files
+ * without being a TARE_PARAM_PATH. */
+bool plugin_is_command(const struct plugin *p, const tare_param *param);
 /* Writes value i as in an INI file. */
 tare_status plugin_value_text(const struct plugin *p, int64_t i, tare_value value, struct str *out, struct err *e);
 /* Documents every parameter, in one of the formats. */

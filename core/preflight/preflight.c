@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "estimate/estimate.h"
 #include "plan/plan.h"
+#include "preflight/signal.h"
 #include "sft/sft.h"
 #include "verify/rows.h"
 #include "verify/verify.h"
@@ -81,9 +82,20 @@ struct segments {
     bool verifier, gives, estimator, reads;
 };
 
-/* data: data.train and data.eval; NULL for one that could not be read. */
+/* Verifies "-" as a completion of the first row of each data set: a reward function that raises does
+ * so here, and not after a model was loaded and evaluated. */
+static tare_status try_verifiers(struct verify *verify, const struct dataset *const data[2], struct err *e)
+{
+    for (int i = 0; i < 2; i++)
+        if (data[i] && data[i]->n && verify_try_row(verify, &data[i]->rows[0], e))
+            return err_prefix(e, "%s: a completion \"-\"", data[i]->rows[0].where);
+    return TARE_OK;
+}
+
+/* data: data.train and data.eval; NULL for one that could not be read. dry: call the verifiers
+ * once. */
 static tare_status check_verifier(const struct config *c, const struct dataset *const data[2], const struct plugin_env *env,
-                                  struct segments *s, struct err *e)
+                                  bool dry, struct segments *s, struct err *e)
 {
     const struct plugin_search search = {.folder = c->run.plugins};
     OWNED(arena_free) struct arena a = {0};
@@ -94,8 +106,9 @@ static tare_status check_verifier(const struct config *c, const struct dataset *
     TRY(open_at_key(c, "verifier", "plugins", verify_open(c, &search, &with_fields, &verify, e), e));
     s->verifier = true;
     s->gives = verify_gives_segments(verify);
+    const tare_status status = dry ? try_verifiers(verify, data, e) : TARE_OK;
     verify_close(verify);
-    return TARE_OK;
+    return status;
 }
 
 /* train is NULL if the rows could not be read, which has already been reported. */
@@ -166,7 +179,7 @@ static tare_status check_plugins(const struct config *c, const struct dataset *c
     int64_t clusters = 0;
     bool sound;
     TRY(check_tables(c, TARE_KIND_VERIFIER, &sound, f, e));
-    if (sound) TRY(err_note_fault(f, check_verifier(c, data, &env, &s, e), e));
+    if (sound) TRY(err_note_fault(f, check_verifier(c, data, &env, true, &s, e), e));
     TRY(check_tables(c, TARE_KIND_OBJECTIVE, &sound, f, e));
     if (sound) TRY(err_note_fault(f, check_objective(c, &env, e), e));
     TRY(check_tables(c, TARE_KIND_CURRICULUM, &sound, f, e));
@@ -260,6 +273,7 @@ static tare_status check_all(const struct config *c, struct dataset data[2], str
     if (train) TRY(err_note_fault(f, check_completions(c, &data[0], e), e));
     if (train && f) dataset_warn_few(c, data[0].n); /* train itself does where nothing is collected */
     if (c->data.eval[0]) TRY(check_rows(c, "eval", &data[1], &eval, f, e));
+    if (train && eval && f) TRY(dataset_warn_shared(c, &data[0], &data[1], e));
     const struct dataset *const rows[2] = {train ? &data[0] : NULL, eval ? &data[1] : NULL};
     TRY(check_plugins(c, rows, f, e));
     /* already reported by settle, which looks at the model */
@@ -286,7 +300,7 @@ static tare_status check_paths(const struct config *c, struct dataset data[2], s
     TRY(dataset_of(c, "train", &data[0], e));
     if (c->data.eval[0]) TRY(dataset_of(c, "eval", &data[1], e));
     const struct dataset *const rows[2] = {&data[0], c->data.eval[0] ? &data[1] : NULL};
-    TRY(check_verifier(c, rows, &env, &s, e));
+    TRY(check_verifier(c, rows, &env, false, &s, e));
     if (fs_is_dir(c->model.path)) return TARE_OK;
     if (*c->model.warm_start) return check_warm_start(c, 0, e);
     return config_no_model(c, "give a Hugging Face folder, or model.warm_start to make one", e);
@@ -482,17 +496,9 @@ static void warn_workers(const struct config *c)
     config_free(&plain);
 }
 
-/* Rewards on questions that the run trains on are not held out. */
-static void warn_evaluation(const struct config *c)
-{
-    if (config_evaluates(c) && !strcmp(c->data.eval, c->data.train))
-        log_warn("%s: data.eval = %s is also data.train: the held-out reward would be that of trained questions; name other rows",
-                 config_where(c, "data", "eval"), c->data.eval);
-}
-
 void preflight_warn(const struct config *c)
 {
-    warn_evaluation(c);
+    preflight_warn_signal(c);
     warn_workers(c);
     if (!c->relift.rows) warn_idle(c, "relift", "rows");
     if (!c->process_reward.implicit) warn_idle(c, "process_reward", "implicit");

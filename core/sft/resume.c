@@ -90,6 +90,18 @@ static tare_status set_folders(struct sft *s, const char *folder, const char *na
     return TARE_OK;
 }
 
+static tare_status set_folders_of(struct sft *s, const struct config *c, struct err *e)
+{
+    return set_folders(s, *c->sft.out ? "" : c->run.dir, *c->sft.out ? c->sft.out : "model", e);
+}
+
+tare_status sft_folder(const struct config *c, char *folder, struct err *e)
+{
+    struct sft s = {0};
+    TRY(set_folders_of(&s, c, e));
+    return fs_join(folder, "", s.folder, e);
+}
+
 /* The model is written in one folder and renamed out of it, so both must be on the same file
  * system. */
 static tare_status check_file_system(const struct sft *s, struct err *e)
@@ -108,7 +120,7 @@ static tare_status check_file_system(const struct sft *s, struct err *e)
 tare_status sft_find_folders(struct sft *s, enum sft_start start, struct err *e)
 {
     const struct config *c = s->config;
-    TRY(set_folders(s, c->sft.out[0] ? "" : c->run.dir, c->sft.out[0] ? c->sft.out : "model", e));
+    TRY(set_folders_of(s, c, e));
     if (c->model.warm_start[0] && !strcmp(c->model.path, s->out))
         FAIL(
             e, TARE_E_CONFIG,

@@ -18,6 +18,8 @@ enum sft_start {
     SFT_CHANGE, /* the same; another configuration may change the training from here on */
     SFT_GO_ON   /* like SFT_RESUME if there is a checkpoint */
 };
+/* Writes the path of SFT.OUT.training; FS_PATH bytes. */
+tare_status sft_folder(const struct config *c, char *folder, struct err *e);
 /* comm: communicator of the job, which sft_run closes; all ranks call it (NULL: a single process).
  * The model has the same bits on any number of ranks. */
 tare_status sft_run(const struct config *c, enum sft_start start, struct comm *comm, struct err *e);

@@ -14,14 +14,15 @@
  * receives its name. */
 tare_status warm_start_config(const struct config *c, char *file, struct config *child, struct err *e)
 {
-    char seed[64], threads[64], device[64], deterministic[64];
+    char seed[64], threads[64], device[64], deterministic[64], folder[FS_PATH + 32];
     TRY(fs_join(file, c->dir ? c->dir : ".", c->model.warm_start, e));
     snprintf(seed, sizeof seed, "run.seed=%lld", (long long)c->run.seed);
     snprintf(threads, sizeof threads, "run.threads=%lld", (long long)c->run.threads);
     snprintf(device, sizeof device, "run.device=%s", config_chosen(c, "run", "device"));
     snprintf(deterministic, sizeof deterministic, "run.deterministic=%s", config_chosen(c, "run", "deterministic"));
-    const char *overrides[] = {seed, threads, device, deterministic};
-    TRY(config_load(child, file, overrides, 4, e));
+    snprintf(folder, sizeof folder, "run.paths_from=%s", c->base ? c->base : "");
+    const char *overrides[] = {seed, threads, device, deterministic, folder};
+    TRY(config_load(child, file, overrides, c->base ? 5 : 4, e));
     if (!strcmp(child->sft.out, c->model.path)) return TARE_OK;
     const tare_status status =
         err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "%s: sft.out = %s, but %s wants model.path = %s; make them equal", file,

@@ -24,6 +24,7 @@ static int by_text(const void *a, const void *b)
 static bool is_neutral(const char *section, const char *line)
 {
     if (!strcmp(section, "[data]") && !strncmp(line, "date ", 5)) return true;
+    if (!strcmp(section, "[run]") && !strncmp(line, "paths_from ", 11)) return true;
     return !strcmp(section, "[sweep]") || !strcmp(section, "[log]") || (!strcmp(section, "[run]") && !strncmp(line, "threads ", 8));
 }
 

@@ -286,7 +286,7 @@ static tare_status make_steps(const struct fork *f, const char *folder, struct e
     static const struct prefix_parts PARTS = {.rollouts = true};
     log_info("%s has no checkpoint of step %lld: continuing from step %lld", f->run, (long long)f->step, (long long)f->from.step);
     TRY(prefix_copy(&f->from, &PARTS, folder, e));
-    return replay_train(folder, f->step, &(struct replay_options){0}, e);
+    return replay_train(folder, f->step, &(struct replay_options){.run = f->run}, e);
 }
 
 /* make_steps for a fork whose configuration does not fit all states: drops those afterwards. */

@@ -35,6 +35,7 @@ tare_status prefix_copy(const struct prefix *p, const struct prefix_parts *parts
 struct replay_options {
     const char *const *keys; /* section.key=value; keys that do not change the training */
     int64_t n_keys;          /* at most 200 */
+    const char *run;         /* that DIR is a copy of; NULL: DIR is where it belongs */
     /* for a comparison: no progress line, and no start model made by model.warm_start */
     bool checks;
 };

@@ -95,7 +95,7 @@ static tare_status recompute_steps(const struct reproduce_request *q, int64_t fi
     tare_status status = fs_join(again, folder, "run", e);
     if (!status) log_info("recomputing steps %lld to %lld from step %lld", (long long)first, (long long)last, (long long)p.step);
     if (!status) status = prefix_copy(&p, &PARTS, again, e);
-    if (!status) status = replay_train(again, last, &(struct replay_options){q->keys, q->n_keys, .checks = true}, e);
+    if (!status) status = replay_train(again, last, &(struct replay_options){q->keys, q->n_keys, .run = q->run, .checks = true}, e);
     if (!status) status = check_data(q->run, again, e);
     if (!status) status = compare_steps(q, again, first, last, out, e);
     const tare_status removed = fs_remove_tree(folder, status ? NULL : e);

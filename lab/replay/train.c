@@ -53,10 +53,25 @@ static tare_status wait_for(pid_t pid, int *exit_status, struct err *e)
     return TARE_OK;
 }
 
+/* Writes the folders that the run's paths count from now: it may have been moved with its files, and
+ * the copy does not lie to them as the run does. */
+static tare_status add_folders(const char *run, char folders[2][FS_PATH + 32], const char **argv, int *n, struct err *e)
+{
+    OWNED(config_free) struct config c = {0};
+    if (!run) return TARE_OK;
+    TRY(config_load(&c, run, NULL, 0, e));
+    if (!*c.run.paths_from) return TARE_OK;
+    snprintf(folders[0], sizeof folders[0], "run.paths_from=%s", c.run.paths_from);
+    argv[(*n)++] = folders[0];
+    snprintf(folders[1], sizeof folders[1], "run.plugins=%s", c.run.plugins);
+    if (*c.run.plugins) argv[(*n)++] = folders[1];
+    return TARE_OK;
+}
+
 tare_status replay_train(const char *dir, int64_t step, const struct replay_options *o, struct err *e)
 {
     const char *argv[230];
-    char until[32];
+    char until[32], folders[2][FS_PATH + 32];
     int exit_status;
     pid_t pid;
     snprintf(until, sizeof until, "%lld", (long long)step);
@@ -65,6 +80,7 @@ tare_status replay_train(const char *dir, int64_t step, const struct replay_opti
     const int n_rest = o->checks ? 8 : 6;
     int n = add_program(argv, true); /* quiet: its messages name a temporary folder */
     for (int i = 0; i < n_rest; i++) argv[n++] = rest[i];
+    TRY(add_folders(o->run, folders, argv, &n, e));
     if (o->n_keys > 200) FAIL(e, TARE_E_INVALID, "too many keys: at most 200");
     for (int64_t i = 0; i < o->n_keys; i++) argv[n++] = o->keys[i];
     argv[n] = NULL;

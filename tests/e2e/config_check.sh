@@ -32,11 +32,34 @@ check 3 'did you mean \[encoder.hashed\]' enocder.hashed.dim=8
 check 3 'no estimator named .gspo.; gspo is an objective: objective.plugin=gspo' estimator.plugin=gspo
 check 3 'no objective named .bv_blend.; bv_blend is an estimator: estimator.plugin=bv_blend' objective.plugin=bv_blend
 check 3 "\[train\] has no key 'leaningrate'; did you mean train.lr, which is TRL's learning_rate?" train.leaningrate=1e-4
+# a suggestion for a key of every section, with a letter too many
+"$TARE" config docs | sed -n 's/^\([a-z_]*\.[a-z0-9_]*\) (default.*/\1/p' > keys.txt
+sed 's/\(.*\)\.\(.*\)/[\1]\n\2x = 1/' keys.txt > misspelt.ini
+"$TARE" config check misspelt.ini > out.txt 2>&1 < /dev/null || true
+while IFS=. read -r section key; do
+    grep -F "[$section] has no key '${key}x'; did you mean" out.txt | grep -q "'$key'" || echo "$section.$key"
+done < keys.txt > without.txt
+[ "$(wc -l < keys.txt)" -gt 150 ] && [ ! -s without.txt ] && ok || bad "no suggestion for a misspelt key: $(tr '\n' ' ' < without.txt)"
 check 3 "\[train\] has no key 'xyzzy'; .tare config docs. lists them" train.xyzzy=1
 TARE_CUDA=$WORK/nothing.so check 0 'warning: command line: run.device = cuda: .*not found .*on this machine the run would be refused' run.device=cuda
-check 0 'warning: command line: data.eval = builtin:arithmetic/train?rows=500 is also data.train' eval.before=true 'data.eval=builtin:arithmetic/train?rows=500'
+check 0 'warning: command line: 500 of the 500 rows of data.eval are also in data.train (the first is' eval.before=true 'data.eval=builtin:arithmetic/train?rows=500'
+check 0 'warning: command line: 9 of the 9 rows of data.eval are also in data.train' eval.after=true 'data.eval=builtin:arithmetic/train?rows=9'
+# the same questions under other names and ids, among others
+for i in 1 2 3 4 5 6 7 8 9; do echo "{\"id\":\"t$i\",\"question\":\"$i+1=\",\"answer\":\"$((i + 1))\",\"subject\":\"s\"}"; done > asked.jsonl
+sed 's/"t/"e/; s/"\([1-6]+1\)/"5\1/' asked.jsonl > other.jsonl
+check 0 'warning: command line: 3 of the 9 rows of data.eval are also in data.train (the first is ./other.jsonl:7)' data.train=asked.jsonl data.eval=./other.jsonl eval.every=2
 check 0 'warning: .*has 3 rows, fewer than rollout.prompts = 8' 'data.train=builtin:arithmetic/train?rows=3'
-"$TARE" config check tiny.ini > out.txt 2>&1 && ! grep 'fewer than\|is also data.train\|cuda' out.txt > found.txt && ok || bad "a warning without a reason: $(cat out.txt)"
+"$TARE" config check tiny.ini > out.txt 2>&1 && ! grep 'fewer than\|also in data.train\|cuda\|group_size\|temperature' out.txt > found.txt && ok || bad "a warning without a reason: $(cat out.txt)"
+# groups without anything to compare: found by a probe of the estimator, so also for one that is named by a file
+one='rollout.group_size=1 rollout.prompts=16'
+nothing='warning: command line: rollout.group_size = 1: estimator .* compares the rollouts of a prompt, so every advantage is 0'
+for estimator in grpo dr_grpo rloo dapo opo gpg "${TARE%/*}/plugins/estimators/grpo.so"; do check 0 "$nothing" $one "estimator.plugin=$estimator" codebook.plugin=none; done
+check 0 'no errors' $one estimator.plugin=grpo estimator.grpo.convention=verl codebook.plugin=none
+grep -q "$nothing" out.txt && bad "a group of one has an advantage, and there is a warning" || ok
+check 0 'no errors' $one estimator.plugin=reinforce_pp codebook.plugin=none
+grep -q "$nothing" out.txt && bad "reinforce_pp compares over the batch, and there is a warning" || ok
+check 0 'warning: command line: rollout.temperature = 0: greedy .* the same completion to every rollout of a prompt, so every advantage is 0, ' rollout.temperature=0 estimator.plugin=grpo
+check 0 'warning: command line: rollout.temperature = 0: greedy' rollout.temperature=0 estimator.plugin=reinforce_pp codebook.plugin=none
 if has_python; then
     # the parameters of a Python reward are checked against the rows' fields, before a model is loaded
     printf '{"question":"1+1=","answer":"2","subject":"s","hint":"a"}\n{"question":"1+2=","answer":"3"}\n{"question":"2+2=","answer":"4"}\n{"question":"2+3=","answer":"5"}\n' > hints.jsonl
@@ -44,10 +67,14 @@ if has_python; then
 def gold(completions, solution, **row): return [0.0] * len(completions)
 def hinted(completions, hint, answer, prompts): return [0.0] * len(completions)
 def chosen(completions, solution=None): return [0.0] * len(completions)
+def conversation(completions): return [float(len(c[0]["content"])) for c in completions]
+def short(completions): return []
 PY
     python() { check "$1" "$2" verifier.plugins=python verifier.python.file=rewards.py verifier.python.function="$3" data.train=hints.jsonl "${@:4}"; }
     python 3 "gold in $PWD/rewards.py: TypeError: it takes 'solution', and the rows of data.train have no such field; there are answer, answers, completions, hint, " gold
     python 0 'no errors' chosen
+    python 3 'hints.jsonl:1: a completion "-": .*conversation in .*TypeError: string indices' conversation
+    python 3 'hints.jsonl:1: a completion "-": .*short in ' short
     python 0 'no errors' hinted data.eval=hints.jsonl
     python 3 "hinted in $PWD/rewards.py: TypeError: it takes 'hint', and the rows of data.eval have no such field" hinted
     python 3 "it takes 'solution', and the rows of data.train" gold verifier.plugins='python as a python as b' verifier.a.file=rewards.py verifier.a.function=gold verifier.b.file=rewards.py verifier.b.function=chosen

@@ -100,6 +100,7 @@ same="sft.steps=60 checkpoint.every=4"
 refused_whole "fewer steps than are done" 'sft.steps = 5, and stopped.training has done 10 already; .*steps' checkpoint.every=4 sft.steps=5
 refused_whole "fewer steps, allowed" 'sft.steps = 5, and stopped.training has done 10 already' checkpoint.every=4 sft.steps=5 --allow-change
 refused_whole "more steps under a schedule" 'another training: sft.steps (60 -> 80) (the learning rate falls.*over sft.steps' checkpoint.every=4 sft.steps=80
+refused_whole "another objective" 'another training: objective.plugin (ppo -> gspo)' $same objective.plugin=gspo
 refused_whole "another rate" 'another training: train.micro_tokens (16384 -> 99), train.lr (0.004 -> 0.01); .*stopped.training/config.ini.*--allow-change' $same train.lr=1e-2 train.micro_tokens=99
 refused_whole "other rows" 'phase1?rows=1000 differs from the rows that' $same data.train='builtin:arithmetic/phase1?rows=1000'
 grep -q 'data.train: builtin:arithmetic/phase1?rows=2000 -> builtin:arithmetic/phase1?rows=1000' err.txt && ok || { bad "other rows: the message does not name them"; cat err.txt; }

@@ -14,6 +14,26 @@ convert gsm.jsonl -o out.jsonl --after '####' --prefix gsm- || bad "gsm"
 same "the answer after a mark" out.jsonl <<'ROWS'
 {"id": "gsm-0", "question": "How many?", "answer": "1002"}
 ROWS
+tail -3 log.txt > told.txt
+same "the row left out, with its reason" told.txt <<'ROWS'
+to_jsonl: gsm.jsonl: row 2: left out: no answer: no #### in answer: '3'
+to_jsonl: 1 row left out: no answer: no #### in answer
+to_jsonl: 2 rows read, 1 written, 1 left out
+ROWS
+# each kind of row that cannot be trained on, in two files; only the first 20 are named
+printf '{"question":" ","answer":"1"}\n{"answer":"1"}\n{"question":3,"answer":"1"}\n{"question":"a?"}\n{"question":"a?","answer":" "}\n{"question":"a?","answer":"1"}\n' > kinds-1.jsonl
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo '{"question":"b?","answer":null}'; done > kinds-2.jsonl
+python3 "$SOURCE/tools/to_jsonl.py" kinds-1.jsonl kinds-2.jsonl -o out.jsonl 2> told.txt || bad "kinds"
+[ "$(grep -c ': row [0-9]*: left out: ' told.txt)" = 20 ] && grep -q '^to_jsonl: kinds-2.jsonl: row 15: left out: no answer: answer is missing or null$' told.txt && ok || bad "the rows named: $(cat told.txt)"
+sed -n '/rows* left out:/p; $p' told.txt > counts.txt
+same "the counts of each reason" counts.txt <<'ROWS'
+to_jsonl: 1 row left out: no question: question is empty or blank
+to_jsonl: 1 row left out: no question: question is missing or null
+to_jsonl: 1 row left out: no question: question is not a text
+to_jsonl: 21 rows left out: no answer: answer is missing or null
+to_jsonl: 1 row left out: no answer: answer is empty
+to_jsonl: 26 rows read, 1 written, 25 left out
+ROWS
 convert gsm.jsonl -o x.jsonl --after '####' --strict && bad "--strict accepted an invalid row" || ok
 cat > math.json <<'ROWS'
 [{"problem":"Half?","solution":"so \\boxed{1}, no: $\\boxed{\\frac{1}{2}}$.","level":"Level 3","type":"Algebra","uid":7}]

@@ -13,6 +13,8 @@ import sys
 
 
 def fail(out, text):
+    # a lone surrogate and NUL have no place in the JSON that is read
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
     print(json.dumps({"error": text}), file=out, flush=True)
 
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char *folder;
 
@@ -74,6 +75,28 @@ static void a_file_larger_than_memory_is_refused(void **state)
     assert_int_equal(fs_read_all(path, &s, &e), TARE_E_IO);
     assert_non_null(strstr(e.message, "sparse: has 4096.0 GiB, more than this machine's memory"));
     str_free(&s);
+}
+
+/* A relative path of an open file means another file once the process has changed its folder. */
+static void a_changed_working_folder_is_named(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    char before[4096], place[4096];
+    assert_non_null(getcwd(before, sizeof before));
+    snprintf(place, sizeof place, "%s", in_folder("open.txt"));
+    assert_ok(fs_write_atomic(place, "x", 1, &e), &e);
+    *strrchr(place, '/') = 0;
+    assert_int_equal(chdir(place), 0);
+    const int fd = open("open.txt", O_RDONLY);
+    assert_true(fd >= 0);
+    assert_ok(fs_check_open(fd, "open.txt", &e), &e);
+    assert_int_equal(chdir("/"), 0);
+    assert_int_equal(fs_check_open(fd, "open.txt", &e), TARE_E_IO);
+    assert_non_null(strstr(e.message, "because this process has changed its working directory"));
+    assert_non_null(strstr(e.message, place));
+    close(fd);
+    assert_int_equal(chdir(before), 0);
 }
 
 static void atomic_writes_replace_or_leave(void **state)
@@ -219,13 +242,10 @@ static void names_that_leave_their_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_larger_than_memory_is_refused),
-        cmocka_unit_test(atomic_writes_replace_or_leave),
-        cmocka_unit_test(lines_have_a_maximum_length),
-        cmocka_unit_test(temporary_files_have_a_folder),
-        cmocka_unit_test(folders_and_paths),
-        cmocka_unit_test(names_that_leave_their_folder),
-        cmocka_unit_test(maps_and_hashes),
+        cmocka_unit_test(a_file_larger_than_memory_is_refused), cmocka_unit_test(a_changed_working_folder_is_named),
+        cmocka_unit_test(atomic_writes_replace_or_leave),       cmocka_unit_test(lines_have_a_maximum_length),
+        cmocka_unit_test(temporary_files_have_a_folder),        cmocka_unit_test(folders_and_paths),
+        cmocka_unit_test(names_that_leave_their_folder),        cmocka_unit_test(maps_and_hashes),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
