@@ -6,6 +6,7 @@ they are not known), which have to cover the function's parameters. In: {"prompt
 line; or {"error": "..."}.
 The functions of sdk/python/tare_sdk/reward_call.py precede this text (plugin.cmake): rewards() calls the function.
 """
+import importlib.machinery
 import importlib.util
 import inspect
 import json
@@ -26,7 +27,9 @@ def module_name(path):
 def load(path, name):
     folder = os.path.dirname(os.path.abspath(path))
     sys.path[:0] = [folder, *HERE]
-    spec = importlib.util.spec_from_file_location(module_name(path), os.path.abspath(path))
+    path = os.path.abspath(path)
+    module = module_name(path)
+    spec = importlib.util.spec_from_file_location(module, path, loader=importlib.machinery.SourceFileLoader(module, path))  # whatever its ending
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # pickle, dataclasses, inspect and process pools look there
     spec.loader.exec_module(module)
