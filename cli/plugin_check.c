@@ -206,7 +206,8 @@ static int check_all(const struct check_arguments *c)
             skipped++;
             continue;
         }
-        if (status) wrong++, log_error(&e);
+        if (status) log_error(&e);
+        wrong += status != 0;
         printf("%s  %-22s %lld tests, %lld skipped, %lld failed\n", wrong ? "FAIL" : "pass", b->name, (long long)report.n,
                (long long)report.skipped, (long long)wrong);
         fflush(stdout);
