@@ -92,4 +92,7 @@ int cli_usage(const char *usage);
 /* cli_usage after a message that names the unexpected argument. */
 int cli_unexpected(const char *argument, const char *usage);
 
+/* plugin_check.c: the verb `tare plugin check`. Returns the exit status. */
+int plugin_check_verb(int argc, char **argv);
+
 #endif

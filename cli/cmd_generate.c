@@ -13,7 +13,7 @@ const char generate_usage[] =
     "Reads one prompt per line: {\"id\",\"question\"} or {\"id\",\"messages\"} (rendered as data.prompt says), {\"id\",\"text\"} (encoded\n"
     "as is), or {\"id\",\"ids\"} (no tokenizer needed; completion is null). If a line has several, the first of ids, text,\n"
     "messages, question is used. \"prompt\" (a text or messages) may replace question and messages, as in a training file.\n"
-    "Writes rollout.group_size lines per prompt in input order: {\"id\",\"sample\",\"completion\",\"ids\",\"logprobs\",\"finish\"}, where\n"
+    "Writes rollout.group_size lines per prompt (one at temperature 0 where it is not given) in input order: {\"id\",\"sample\",\"completion\",\"ids\",\"logprobs\",\"finish\"}, where\n"
     "finish is stop or length. A completion depends on the model, the prompt, its id and the seed, not on the other lines; a\n"
     "repeated id gets new random numbers. MODEL is a Hugging Face folder, or the folder of a run: its newest checkpoint, with\n"
     "data.{prompt,chat_template,chat_template_kwargs,date,system,suffix} of its config.ini.\n\n"

@@ -3,7 +3,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "plugin/check/check.h"
 #include "plugin/internal.h"
 #include "plugin/new.h"
 
@@ -14,10 +13,14 @@
 const char plugin_usage[] =
     "usage: tare plugin list [--json | --md]\n"
     "       tare plugin info PLUGIN [--ini | --json | --md]\n"
-    "       tare plugin check PLUGIN [key=value ...] [--only TEST] [--seed S] [--limit SECONDS] [--json | --tap] [--in-process]\n"
+    "       tare plugin check PLUGIN [key=value ...] [rows=FILE] [--only TEST] [--seed S] [--limit SECONDS] [--json | --tap]\n"
+    "                         [--fewer N] [--in-process]\n"
+    "       tare plugin check --all [--only TEST] [--seed S] [--limit SECONDS]\n"
     "       tare plugin columns [--md]\n"
     "       tare plugin new KIND NAME [--lang c | cpp | rust]\n"
     "columns lists the columns that a plugin can want.\n"
+    "check --fewer N makes the N-th part of the rounds, for a plugin that starts a program for each verdict.\n"
+    "check --all checks the built-in plugins. rows: rows of a data set for a verifier that reads their fields, a JSON object a line.\n"
     "PLUGIN is a name on the search path, or a file. The search path is TARE_PLUGIN_PATH, the folder plugins next to the program,\n"
     "and PREFIX/lib/tare; the first match is used.\n"
     "KIND:" PLUGIN_KINDS(KIND_USAGE) "\n";
@@ -185,107 +188,6 @@ static int print_info(const char *name, enum plugin_format format)
     return rc;
 }
 
-/* ---------------------------------------------------------------- check */
-
-enum report_format { REPORT_TEXT, REPORT_JSON, REPORT_TAP };
-struct report {
-    enum report_format format;
-    int64_t n;
-};
-
-static void report_one(void *ctx, const struct check_result *r)
-{
-    static const char *const OUTCOMES[] = {"pass", "FAIL", "skip"};
-    struct report *report = ctx;
-    report->n++;
-    if (report->format == REPORT_JSON) {
-        json_t *j = json_pack("{s:s, s:s, s:s, s:s%, s:f}", "test", r->name, "what", r->what, "outcome", OUTCOMES[r->outcome],
-                              "message", r->message, strlen(r->message), "seconds", r->seconds);
-        if (j) json_dumpf(j, stdout, JSON_COMPACT);
-        json_decref(j);
-        puts("");
-    } else if (report->format == REPORT_TAP) {
-        printf("%sok %lld - %s: %s%s%s\n", r->outcome == CHECK_FAIL ? "not " : "", (long long)report->n, r->name, r->what,
-               r->outcome == CHECK_SKIP ? " # SKIP "
-               : r->message[0]          ? " # "
-                                        : "",
-               r->message);
-    } else {
-        printf("%s  %-11s %s%s%s\n", OUTCOMES[r->outcome], r->name, r->what, r->message[0] ? "\n                  " : "",
-               r->message);
-    }
-    fflush(stdout);
-}
-
-/* Finds the file of a plugin of any kind on the search path. Does not open it: its code runs only
- * in the child processes. */
-static tare_status resolve_file(const char *name, char found[FS_PATH], const char **path, struct err *e)
-{
-    *path = name;
-    if (strchr(name, '/') || strstr(name, ".so")) {
-        const char *end = strstr(name, ".so:");
-        char file[FS_PATH];
-        snprintf(file, sizeof file, "%.*s", end ? (int)(end + 3 - name) : (int)strlen(name), name);
-        if (!fs_exists(file)) FAIL(e, TARE_E_CONFIG, "%s: no such file", file);
-        return TARE_OK;
-    }
-    *path = found;
-    for (int32_t kind = PLUGIN_FIRST_KIND; kind <= PLUGIN_LAST_KIND; kind++)
-        if (!plugin_find(name, kind, NULL, found, e)) return TARE_OK;
-    return e->code;
-}
-
-static int check_usage(const char *what)
-{
-    fprintf(stderr, "tare: plugin check: %s\n%s", what, plugin_usage);
-    return 2;
-}
-
-static int check_plugin(int argc, char **argv)
-{
-    struct check_options o = {.seed = 1};
-    struct report report = {.format = REPORT_TEXT};
-    const char *name = NULL;
-    const char **assignments = (const char **)(uintptr_t)argv; /* compacted in place */
-    struct err e = {0};
-    char found[FS_PATH];
-    int64_t failed = 0, seed = 1;
-    for (int i = 2; i < argc; i++) {
-        const char *a = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;
-        if (!strcmp(a, "--json") || !strcmp(a, "--tap")) {
-            report.format = a[2] == 'j' ? REPORT_JSON : REPORT_TAP;
-        } else if (!strcmp(a, "--in-process")) {
-            o.in_process = true;
-        } else if (!strcmp(a, "--only") && next) {
-            o.only = argv[++i];
-        } else if (!strcmp(a, "--seed") && next) {
-            if (str_to_int(argv[++i], &seed, &e)) return check_usage(e.message);
-        } else if (!strcmp(a, "--limit") && next) {
-            if (str_to_double(argv[++i], &o.limit, &e) || !(o.limit > 0)) return check_usage("--limit must be a number of seconds");
-        } else if (a[0] == '-') {
-            return check_usage(a);
-        } else if (strchr(a, '=')) {
-            assignments[o.n_assignments++] = a;
-        } else if (!name) {
-            name = a;
-        } else {
-            return check_usage(a);
-        }
-    }
-    if (!name) return check_usage("PLUGIN is missing");
-    o.assignments = assignments;
-    o.seed = (uint64_t)seed;
-    tare_status status = resolve_file(name, found, &o.path, &e);
-    if (!status && report.format == REPORT_TEXT) printf("%s, seed %lld\n", o.path, (long long)seed);
-    if (!status) status = check_run(&o, report_one, &report, &failed, &e);
-    if (!status && report.format == REPORT_TAP) printf("1..%lld\n", (long long)report.n);
-    if (!status && report.format == REPORT_TEXT) printf("%lld tests, %lld failed\n", (long long)report.n, (long long)failed);
-    OWNED(str_free) struct str certificate = {0};
-    if (!status && report.format == REPORT_TEXT && !o.only) status = check_certificate(&o, report.n, failed, &certificate, &e);
-    if (status) log_error(&e);
-    return status ? err_exit_code(status) : print_output(&certificate) || failed;
-}
-
 /* ---------------------------------------------------------------- new */
 
 static int make_new(int argc, char **argv)
@@ -312,7 +214,7 @@ int cmd_plugin(int argc, char **argv)
 {
     const char *verb = argc > 1 ? argv[1] : "", *name = NULL;
     enum plugin_format format = PLUGIN_TEXT;
-    if (!strcmp(verb, "check")) return check_plugin(argc, argv);
+    if (!strcmp(verb, "check")) return plugin_check_verb(argc, argv);
     if (!strcmp(verb, "new")) return make_new(argc, argv);
     for (int i = 2; i < argc; i++) {
         if (!strcmp(argv[i], "--json"))

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TARE_API_VERSION 1
+#define TARE_API_VERSION 2
 
 typedef struct tare_api_error {
     tare_status code;
@@ -107,8 +107,16 @@ typedef struct tare_api_view {
 /* Functions of the caller that act as plugins: verifier.plugins = python_function, estimator.plugin
  * = python_function. They are called in the thread that makes the step. A non-zero status ends the
  * step with the error's message; TARE_E_CANCELLED interrupts the run. */
-typedef tare_status (*tare_api_reward)(void *ctx, const tare_completion *const *completions, int64_t n, double *reward,
-                                       tare_error *error);
+typedef struct tare_api_asked {
+    uint32_t struct_size;
+    const char *instance; /* its name in verifier.plugins: "f" of `python_function as f` */
+    const tare_host *host;
+    int64_t n;
+    const tare_completion *const *completion; /* [n] */
+    const tare_verdict *const *verdict;       /* [n] the streams of `extracted` and `note`, which may be NULL */
+    double *reward;                           /* [n] out; NaN on entry: no reward, which counts as 0 */
+} tare_api_asked;
+typedef tare_status (*tare_api_reward)(void *ctx, const tare_api_asked *asked, tare_error *error);
 typedef tare_status (*tare_api_advantage)(void *ctx, const tare_api_view *view, double *advantage, tare_error *error);
 
 typedef struct tare_api_run_options {

@@ -1,6 +1,6 @@
 /* The verifier and the estimator python_function: functions of the program that embeds this
  * library. The verifier gets all completions of a step in one call. A reward of 1 or more is the
- * verdict correct, 0 or less wrong, partial between. The estimator returns only A; its baseline is
+ * verdict correct, 0 or less wrong, partial between; none is the verdict no_answer. The estimator returns only A; its baseline is
  * mean R - mean A of the group, which equals b for A = R - b. */
 #include "plugin/plugin.h"
 
@@ -15,6 +15,34 @@ static const struct callbacks *callbacks_of(const tare_host *host)
 {
     const struct callbacks *c = host->extension ? host->extension(host->ctx, CALLBACKS_ID) : NULL;
     return c ? c : &NONE;
+}
+
+/* An instance of the verifier. */
+struct judge {
+    const struct callbacks *callbacks;
+    const tare_host *host;
+    const char *instance;
+};
+
+static tare_status create_judge(const tare_setup *setup, void **self, tare_error *error)
+{
+    struct judge *j = setup->host->alloc(setup->host->ctx, (int64_t)sizeof *j, 16);
+    if (!j) return tare_fail(error, TARE_E_NOMEM, "out of memory");
+    *j = (struct judge){callbacks_of(setup->host), setup->host, setup->instance};
+    *self = j;
+    return TARE_OK;
+}
+
+static void destroy_judge(void *self)
+{
+    struct judge *j = self;
+    j->host->release(j->host->ctx, j);
+}
+
+static int32_t verdict_of(double reward)
+{
+    if (isnan(reward)) return TARE_VERDICT_NO_ANSWER;
+    return reward >= 1 ? TARE_VERDICT_CORRECT : reward > 0 ? TARE_VERDICT_PARTIAL : TARE_VERDICT_WRONG;
 }
 
 static tare_status create_instance(const tare_setup *setup, void **self, tare_error *error)
@@ -32,16 +60,24 @@ static void destroy_nothing(void *self)
 static tare_status verify_by_caller(void *self, const tare_completion *const *completions, tare_verdict *const *verdicts, int64_t n,
                                     tare_error *error)
 {
-    const struct callbacks *c = self;
+    const struct judge *j = self;
+    const struct callbacks *c = j->callbacks;
     OWNED(mem_free_at) double *reward = NULL;
     struct err e = {0};
     if (!c->reward) return tare_fail(error, TARE_E_CONFIG, "missing reward function: pass one to tare.Run (reward=...)");
     if (mem_new(n * (int64_t)sizeof *reward + 1, (void **)&reward, &e)) return tare_fail(error, TARE_E_NOMEM, "%s", e.message);
     for (int64_t i = 0; i < n; i++) reward[i] = (double)NAN;
-    TRY(c->reward(c->ctx, completions, n, reward, error));
+    const tare_api_asked asked = {.struct_size = sizeof asked,
+                                  .instance = j->instance,
+                                  .host = j->host,
+                                  .n = n,
+                                  .completion = completions,
+                                  .verdict = (const tare_verdict *const *)verdicts,
+                                  .reward = reward};
+    TRY(c->reward(c->ctx, &asked, error));
     for (int64_t i = 0; i < n; i++) {
-        verdicts[i]->reward = reward[i];
-        verdicts[i]->code = reward[i] >= 1 ? TARE_VERDICT_CORRECT : reward[i] > 0 ? TARE_VERDICT_PARTIAL : TARE_VERDICT_WRONG;
+        verdicts[i]->code = verdict_of(reward[i]);
+        verdicts[i]->reward = isnan(reward[i]) ? 0 : reward[i];
     }
     return TARE_OK;
 }
@@ -96,8 +132,8 @@ static uint32_t used_facts(const tare_value *values)
 
 static const tare_verifier VERIFIER = {.struct_size = sizeof VERIFIER,
                                        .flags = TARE_VERIFIER_TOGETHER,
-                                       .create = create_instance,
-                                       .destroy = destroy_nothing,
+                                       .create = create_judge,
+                                       .destroy = destroy_judge,
                                        .verify = verify_by_caller,
                                        .uses = used_facts};
 static const tare_estimator ESTIMATOR = {

@@ -102,11 +102,13 @@ tare_status tare_api_generate(tare_api_model *m, const tare_text *lines, const t
     if (status) return api_finish(give_text(status, &text, out), &e, error);
     const struct rollout_config before = m->infer.config.rollout;
     const int64_t seed = m->infer.config.run.seed;
+    const bool group_given = m->infer.group_given;
     for (int64_t i = 0; i < settings->n && !status; i++) status = infer_set(&m->infer, settings->list[i], &e);
     if (!status) status = str_add(&text, "", 0, &e);
     if (!status) status = generate_text(&m->infer, *lines, &text, &e);
     m->infer.config.rollout = before;
     m->infer.config.run.seed = seed;
+    m->infer.group_given = group_given;
     return api_finish(give_text(status, &text, out), &e, error);
 }
 

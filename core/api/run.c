@@ -1,4 +1,5 @@
 /* A training run step by step, for a caller that inspects each step. */
+#include "base/fs.h"
 #include "batch/table.h"
 #include "dist/ranks.h"
 #include "loop/resume.h"
@@ -7,6 +8,7 @@
 
 #include "api/internal.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -35,6 +37,17 @@ static const void *run_extension(void *ctx, const char *id)
     return strcmp(id, CALLBACKS_ID) ? NULL : &run->callbacks;
 }
 
+/* Makes a path absolute, since the caller may change its working directory between two steps. */
+static tare_status keep_path(struct config *c, const char *section, const char *key, const char *path, struct err *e)
+{
+    char here[FS_PATH], whole[FS_PATH];
+    if (*path == '/' || !*path) return TARE_OK;
+    if (!getcwd(here, sizeof here))
+        FAIL(e, TARE_E_IO, "%s.%s: the working directory cannot be read: %s", section, key, strerror(errno));
+    TRY(fs_join(whole, here, path, e));
+    return config_set(c, section, key, whole, config_where(c, section, key), e);
+}
+
 static tare_status open_run(struct tare_api_run *run, const tare_api_run_options *o, struct err *e)
 {
     int rank;
@@ -44,6 +57,8 @@ static tare_status open_run(struct tare_api_run *run, const tare_api_run_options
         FAIL(e, TARE_E_CONFIG,
              "a launcher (mpirun, srun) started several processes, but here a run has one: use tare train for ranks");
     TRY(config_load(&run->config, o->config, o->settings, o->n, e));
+    TRY(keep_path(&run->config, "run", "dir", run->config.run.dir, e));
+    if (fs_exists(run->config.model.path)) TRY(keep_path(&run->config, "model", "path", run->config.model.path, e));
     run->callbacks = (struct callbacks){o->ctx, o->reward, o->advantage};
     run->start = (struct train_start){.resume = o->resume,
                                       .allow_change = o->allow_change,

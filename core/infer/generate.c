@@ -230,6 +230,8 @@ tare_status generator_new(struct infer *m, const struct generator_output *output
     *out = NULL;
     TRY(mem_new((int64_t)sizeof *g, (void **)&g, e));
     g->m = m;
+    /* greedy completions of a prompt are equal: one, unless more are asked for */
+    if (!m->config.rollout.temperature && !m->group_given) m->config.rollout.group_size = 1;
     g->output = *output;
     arena_init(&g->lines, "generate lines");
     arena_init(&g->work, "generate");

@@ -52,7 +52,10 @@ static tare_status open_engine(struct infer *m, const char *given, struct err *e
 static tare_status set_key(struct infer *m, const char *assignment, int n_keys, struct err *e)
 {
     if (!strchr(assignment, '=')) FAIL(e, TARE_E_CONFIG, "%s: expected key=value; see tare generate --help", assignment);
-    return model_key_set(&m->config, "generate", KEYS, n_keys, assignment, e);
+    TRY(model_key_set(&m->config, "generate", KEYS, n_keys, assignment, e));
+    const char *key = strncmp(assignment, "rollout.", 8) ? assignment : assignment + 8;
+    m->group_given = m->group_given || !strncmp(key, "group_size=", 11);
+    return TARE_OK;
 }
 
 tare_status infer_set(struct infer *m, const char *assignment, struct err *e)

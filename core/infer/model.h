@@ -8,6 +8,7 @@
 struct infer {
     struct config config;
     struct engine engine; /* tokenizer is NULL if the folder has none */
+    bool group_given;     /* rollout.group_size was set */
 };
 
 /* given: a Hugging Face folder, or the folder of a run, whose newest checkpoint is used with the

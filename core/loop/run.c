@@ -28,15 +28,23 @@ static int32_t on_cancelled(void *ctx)
     return r->state != RUN_EVALUATING && signals_asked();
 }
 
+static int64_t finished_steps(void *ctx)
+{
+    return ((const struct run *)ctx)->step;
+}
+
 static const void *on_extension(void *ctx, const char *id)
 {
     const struct run *r = ctx;
     if (!strcmp(id, "tare.embed/1")) return r->embed ? embed_service_extension(r->embed) : NULL;
+    if (!strcmp(id, "tare.progress/1")) return &r->progress;
     return r->start->extension ? r->start->extension(r->start->extension_ctx, id) : NULL;
 }
 
 static struct plugin_env plugin_env(struct run *r)
 {
+    r->progress = (tare_progress_v1){
+        .struct_size = sizeof r->progress, .ctx = r, .finished = finished_steps, .steps = r->config->train.steps};
     return (struct plugin_env){
         .seed = (uint64_t)r->config->run.seed, .ctx = r, .metric = on_metric, .cancelled = on_cancelled, .extension = on_extension};
 }

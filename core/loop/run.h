@@ -33,6 +33,7 @@ struct run {
 
     /* Parts, in the order of the data flow. */
     struct engine engine;        /* data, verifier, model, sampler, trainer */
+    tare_progress_v1 progress;   /* tare.progress/1 */
     struct embed_service *embed; /* tare.embed/1, while the weights are the initial ones */
     struct cluster cluster;
     struct curriculum *curriculum;

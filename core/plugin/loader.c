@@ -193,6 +193,18 @@ static tare_status choose_plugin(const struct plugin_file *f, int32_t kind, cons
     FAIL(e, TARE_E_CONFIG, "%s: contains several: %s; choose one with FILE.so:NAME", f->path, holds);
 }
 
+/* Refuses a name of the search path whose file has plugins of another kind only: an encoder for a
+ * codebook. */
+static tare_status check_kind(const struct plugin_file *f, int32_t kind, const char *name, struct err *e)
+{
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->plugins[i].desc.kind == kind) return TARE_OK;
+    if (!f->n) return TARE_OK;
+    const struct config_kind *k = &CONFIG_KINDS[f->plugins[0].desc.kind];
+    FAIL(e, TARE_E_CONFIG, "no %s named '%s'; %s is %s %s: %s.%s=%s", plugin_kind_name(kind), name, name,
+         strchr("aeio", k->name[0]) ? "an" : "a", k->name, k->name, k->key, name);
+}
+
 tare_status plugin_open(const char *name, int32_t kind, const struct plugin_search *search, const struct plugin **out,
                         struct err *e)
 {
@@ -213,6 +225,8 @@ tare_status plugin_open(const char *name, int32_t kind, const struct plugin_sear
         *out = find_added(name, kind);
         if (*out) return TARE_OK;
         TRY(plugin_find(name, kind, search, path, e));
+        TRY(plugin_file_open(path, &f, e));
+        TRY(check_kind(f, kind, name, e));
     }
     TRY(plugin_file_open(path, &f, e));
     return choose_plugin(f, kind, wanted, out, e);

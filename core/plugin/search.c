@@ -115,6 +115,18 @@ static const struct plugin_builtin *left_out(const char *name)
     return NULL;
 }
 
+/* Returns the kind of the plugins in a file, which is another kind of the same folder if it has none
+ * of this one: encoders and codebooks. */
+static int32_t kind_in_file(const char *path, int32_t kind)
+{
+    const struct plugin_file *f;
+    struct err ignored = {0};
+    if (plugin_file_open(path, &f, &ignored) || !f->n) return kind;
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->plugins[i].desc.kind == kind) return kind;
+    return f->plugins[0].desc.kind;
+}
+
 /* Returns the kind of another plugin with this name in the folders of that kind, or 0. */
 static int32_t kind_of_name(const char *name, int32_t kind, const struct plugin_search *search)
 {
@@ -124,7 +136,7 @@ static int32_t kind_of_name(const char *name, int32_t kind, const struct plugin_
         if (!strcmp(CONFIG_KINDS[k].folder, CONFIG_KINDS[kind].folder)) continue;
         plugin_folders(search, k, look_for_file, &h);
         str_free(&h.looked);
-        if (h.found) return k;
+        if (h.found) return kind_in_file(path, k);
     }
     return 0;
 }

@@ -222,6 +222,38 @@ tare_status curves_subjects(struct page *p, struct str *out, struct err *e)
     return add_line_key(s.label, s.n, out, e);
 }
 
+bool curves_is_component(const char *metric)
+{
+    static const char *const OWN[] = {"mean", "std", "min", "max", "all_wrong_groups", "all_correct_groups"};
+    if (strncmp(metric, "reward/", 7)) return false;
+    for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++)
+        if (!strcmp(metric + 7, OWN[i])) return false;
+    return true;
+}
+
+tare_status curves_components(struct page *p, struct str *out, struct err *e)
+{
+    const char *names[PARTS];
+    int64_t n = 0;
+    for (int64_t g = 0; g < p->n_groups; g++)
+        for (int64_t r = 0; r < p->groups[g].n; r++) {
+            const struct run_data *run = p->groups[g].runs[r];
+            for (int64_t i = 0; i < run->n_series && n < CLUSTER_LINES; i++) {
+                bool known = !curves_is_component(run->series[i].name);
+                for (int64_t k = 0; k < n && !known; k++) known = !strcmp(names[k], run->series[i].name);
+                if (!known) names[n++] = run->series[i].name;
+            }
+        }
+    if (n < 2) return TARE_OK;
+    TRY(str_add(out, "<h2>Components of the reward <small>with their weights</small></h2>\n", -1, e));
+    TRY(curves_key(p, out, e));
+    TRY(str_add(out, "<div class=\"charts\">", -1, e));
+    for (int64_t k = 0; k < n; k++)
+        TRY(curves_chart(
+            p, &(struct chart_spec){.metric = names[k], .title = names[k] + 7, .note = "mean of the batch", .zero = true}, out, e));
+    return str_add(out, "</div>\n", -1, e);
+}
+
 /* Print stacked areas of one group's parts, each a mean over its runs. */
 static tare_status parts_areas(struct page *p, const struct parts *s, const struct chart_spec *spec, struct str *out, struct err *e)
 {

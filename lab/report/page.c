@@ -211,6 +211,7 @@ static tare_status add_sections(struct page *p, struct str *out, struct err *e)
     TRY(add_charts(p, "The four training signals", "charts two", SIGNALS, out, e));
     if (has_bands(p)) TRY(str_add(out, "<p class=\"dim\">Lines: means over seeds. Bands: one standard deviation.</p>\n", -1, e));
     if (has_forks(p)) TRY(str_add(out, "<p class=\"dim\">Dotted: the fork; steps up to it are copies.</p>\n", -1, e));
+    TRY(curves_components(p, out, e));
     TRY(add_charts(p, "Held-out questions", "charts", EVALUATION, out, e));
     TRY(curves_subjects(p, out, e));
     TRY(add_charts(p, "Optimisation", "charts", OPTIMISATION, out, e));

@@ -44,6 +44,10 @@ tare_status curves_chart(struct page *p, const struct chart_spec *spec, struct s
 tare_status curves_key(const struct page *p, struct str *out, struct err *e);
 /* Evaluation by subject, verdicts, time by stage: charts for one group, tables for several. */
 tare_status curves_subjects(struct page *p, struct str *out, struct err *e);
+/* One chart for each component of the reward, reward/NAME; nothing for a single component. */
+tare_status curves_components(struct page *p, struct str *out, struct err *e);
+/* True for the metric of a component: reward/NAME that is not one of the reward's own. */
+bool curves_is_component(const char *metric);
 tare_status curves_verdicts(struct page *p, struct str *out, struct err *e);
 tare_status curves_stages(struct page *p, struct str *out, struct err *e);
 /* The history of each cluster: cluster/NAME/... */

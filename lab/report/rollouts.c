@@ -17,7 +17,7 @@ static const int64_t BYTES_MOST = 96 << 20;
 
 /* a prompt's rollouts in one step */
 struct group {
-    const char *id, *question, *completion, *verdict, *extracted; /* of the first rollout */
+    const char *id, *question, *completion, *verdict, *extracted, *answer; /* of the first rollout */
     int64_t step, n, cluster;
     double sum, squares, baseline, scale;
     bool late;
@@ -69,6 +69,7 @@ static tare_status new_group(struct dumps *d, const json_t *row, struct err *e)
     TRY(copy_text(d, row, json_object_get(row, "question") ? "question" : "prompt", TEXT_MOST, &g->question, e));
     TRY(copy_text(d, row, "completion", TEXT_MOST, &g->completion, e));
     TRY(copy_text(d, row, "verdict", 40, &g->verdict, e));
+    TRY(copy_text(d, row, "answer", 200, &g->answer, e));
     return copy_text(d, row, "extracted", 200, &g->extracted, e);
 }
 
@@ -150,7 +151,9 @@ static tare_status read_dumps(struct dumps *d, const char *run_dir, struct err *
     const int64_t each = n / 2 < DUMPS ? n / 2 : DUMPS;
     for (int64_t i = 0; i < each && bytes < BYTES_MOST; i++) TRY(read_dump(d, run_dir, steps[i], false, &bytes, e));
     bytes = 0;
-    for (int64_t i = 0; i < each && bytes < BYTES_MOST; i++) TRY(read_dump(d, run_dir, steps[n - 1 - i], true, &bytes, e));
+    /* of a single one, the completions are shown */
+    for (int64_t i = 0; i < (n == 1 ? 1 : each) && bytes < BYTES_MOST; i++)
+        TRY(read_dump(d, run_dir, steps[n - 1 - i], true, &bytes, e));
     return TARE_OK;
 }
 
@@ -204,10 +207,34 @@ static tare_status add_side(const struct group *g, bool with_prompt, struct str 
         TRY(str_add(out, ", answer read: ", -1, e));
         TRY(svg_text(out, g->extracted, -1, e));
     }
+    if (*g->answer) {
+        TRY(str_add(out, ", the row's answer: ", -1, e));
+        TRY(svg_text(out, g->answer, -1, e));
+    }
     TRY(str_add(out, "</small>", -1, e));
     if (with_prompt) TRY(add_pre(g->question, out, e));
     TRY(add_pre(g->completion, out, e));
     return str_add(out, "</div>", -1, e);
+}
+
+/* Prints the first rollouts of the last dump. */
+static tare_status add_last(const struct dumps *d, struct str *out, struct err *e)
+{
+    int64_t last = 0, shown = 0;
+    for (int64_t i = 0; i < d->n; i++)
+        if (d->groups[i].step > last) last = d->groups[i].step;
+    TRY(str_addf(out, e, "<h2>Completions of step %lld <small>the first rollout of each group</small></h2>\n", (long long)last));
+    for (int64_t i = 0; i < d->n && shown < SHOWN; i++) {
+        const struct group *g = &d->groups[i];
+        if (g->step != last) continue;
+        TRY(str_add(out, "<figure class=\"sample\"><figcaption>", -1, e));
+        TRY(svg_text(out, g->id, -1, e));
+        TRY(str_add(out, "</figcaption>", -1, e));
+        TRY(add_side(g, true, out, e));
+        TRY(str_add(out, "</figure>\n", -1, e));
+        shown++;
+    }
+    return TARE_OK;
 }
 
 static tare_status add_samples(struct page *p, const struct dumps *d, struct str *out, struct err *e)
@@ -217,7 +244,7 @@ static tare_status add_samples(struct page *p, const struct dumps *d, struct str
     int64_t n = find_pairs(d, false, pairs, d->n);
     const bool by_cluster = n == 0;
     if (by_cluster) n = find_pairs(d, true, pairs, d->n);
-    if (!n) return TARE_OK;
+    if (!n) return add_last(d, out, e);
     TRY(str_addf(out, e, "<h2>Completions that changed most <small>%s; the first rollout of each group</small></h2>\n",
                  by_cluster ? "no prompt is in both the first and the last dumps: two prompts of the same cluster"
                             : "the same prompt in the first and the last steps"));

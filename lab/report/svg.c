@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LEFT = 46, RIGHT = 10, TOP = 8, BOTTOM = 30, TICKS = 24, SMOOTH_FROM = 60 };
+enum { LEFT = 46, RIGHT = 10, TOP = 8, BOTTOM = 30, TICKS = 24, SMOOTH_FROM = 60, FEW_POINTS = 12 };
 
 struct scale {        /* maps a value to a coordinate */
     double low, high; /* range of the values; of their logarithms if log */
@@ -199,7 +199,8 @@ static void find_ranges(const struct svg_chart *c, struct scale *x, struct scale
         }
     }
     /* a band may extend below the possible values */
-    if (c->zero && !y->log && positive_values) y->low = 0;
+    if (!y->log && positive_values && (c->zero || y->low < 0)) y->low = 0;
+    if (!y->log && fmax(fabs(y->low), fabs(y->high)) < 1e-12) y->low = y->high = 0; /* rounding errors of zero */
     if (c->share && !y->log) {
         y->low = 0;
         if (y->high > 0.5) y->high = 1;
@@ -292,6 +293,16 @@ static tare_status add_line_element(const struct canvas *c, const struct svg_lin
     return str_add(out, "\"/>", -1, c->e);
 }
 
+/* Marks the points of a line that has few of them. */
+static tare_status add_dots(const struct canvas *c, const struct svg_line *l)
+{
+    if (l->n < 2 || l->n > FEW_POINTS) return TARE_OK;
+    for (int64_t i = 0; i < l->n; i++)
+        TRY(str_addf(c->out, c->e, "<circle class=\"dot c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>", l->colour % SVG_COLOURS,
+                     map_value(&c->x, l->x[i]), map_value(&c->y, c->y.log && l->y[i] <= 0 ? pow(10, c->y.low) : l->y[i])));
+    return TARE_OK;
+}
+
 /* Compute the centred moving average over a tenth of the line (at most 25 values on each side). */
 static void moving_average(const double *y, int64_t n, double *out)
 {
@@ -321,8 +332,9 @@ static tare_status add_lines(const struct svg_chart *chart, const struct canvas 
     for (int64_t i = 0; i < chart->n; i++) {
         const struct svg_line *l = &chart->lines[i];
         if (!l->n) continue;
-        if (l->n < SMOOTH_FROM || l->low || chart->n > 1) {
+        if (l->n < SMOOTH_FROM || l->low) {
             TRY(add_line_element(c, l, l->y, "", true));
+            TRY(add_dots(c, l));
             continue;
         }
         double *mean;

@@ -30,8 +30,8 @@ struct svg_chart {
 };
 
 /* Prints a <figure> with the chart; nothing if no line has a point. Longer lines are reduced to
- * SVG_POINTS points: the least and the greatest value of each stretch. A single line with more than
- * 60 points is drawn faint, with a moving average over it. */
+ * SVG_POINTS points: the least and the greatest value of each stretch. A line without a band and with
+ * at least 60 points is drawn faint, with a moving average over it; one with at most 12 has marks. */
 tare_status svg_chart_print(const struct svg_chart *c, struct str *out, struct err *e);
 
 /* Stacked areas. */

@@ -93,6 +93,17 @@ static tare_status print_header(struct screen *w, const struct run_data *r)
     return str_addf(w->out, w->e, "%.*s\n", w->columns, text);
 }
 
+/* Prints one line for each component of the reward, if there are several. */
+static tare_status print_components(struct screen *w, const struct run_data *r)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < r->n_series; i++) n += curves_is_component(r->series[i].name);
+    for (int64_t i = 0; n > 1 && i < r->n_series; i++)
+        if (curves_is_component(r->series[i].name) && r->series[i].n && w->used < w->rows)
+            TRY(print_sparkline(w, r->series[i].name, &r->series[i], 1));
+    return TARE_OK;
+}
+
 tare_status watch_print(const char *dir, int columns, int rows, bool unicode, struct str *out, struct err *e)
 {
     static const char *const METRICS[] = {"reward/mean",
@@ -132,6 +143,7 @@ tare_status watch_print(const char *dir, int columns, int rows, bool unicode, st
         if (!s || !s->n || w.used >= rows) continue;
         const int height = i < 6 ? (rows >= 32 ? 3 : rows >= 22 ? 2 : 1) : 1;
         TRY(print_sparkline(&w, LABELS[i], s, height));
+        if (i == 0) TRY(print_components(&w, &r));
     }
     return TARE_OK;
 }

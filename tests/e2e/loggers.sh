@@ -6,7 +6,7 @@ command -v python3 > /dev/null || skip "no python3"
 export PYTHONPATH=$SOURCE/sdk/python PYTHONDONTWRITEBYTECODE=1
 tiny_config
 "$TARE" train tiny.ini log.progress=none > log.txt 2>&1 || { bad "the run: $(tail -n 5 log.txt)"; done_; exit 1; }
-if python3 -W error "$SOURCE/sdk/python/tests/test_loggers.py" run > out.txt 2>&1 && grep -x 'loggers: 2 passed' out.txt > found.txt; then ok; else bad "$(tail -n 20 out.txt)"; fi
+if python3 -W error "$SOURCE/sdk/python/tests/test_loggers.py" run > out.txt 2>&1 && grep -x 'loggers: 3 passed' out.txt > found.txt; then ok; else bad "$(tail -n 20 out.txt)"; fi
 "$TARE" reproduce run --steps 11-12 > out.txt 2>&1 && ok || bad "the run's folder: $(tail -n 5 out.txt)"
 
 # The command follows a run while it is written. The service's client is a stand-in next to the

@@ -9,6 +9,17 @@ for what in 'Response length' 'Policy entropy' 'Training reward' 'Effective-sign
     grep -q "$what" run/report.html && ok || bad "the report lacks '$what'"
 done
 grep -q 'https\?://' run/report.html && bad "the report needs a network" || ok
+# Two rewards: a chart and a line of each; some completions always, also of one dump; marks where there are few points.
+"$TARE" -q train tiny.ini run.dir=two train.steps=4 eval.every=2 eval.before=true verifier.plugins='exact length:0.5' rollout.prompts=2 train.minibatch=4 > /dev/null 2> err.txt || bad "two: $(cat err.txt)"
+"$TARE" -q report two 2> err.txt && ok || bad "report: $(cat err.txt)"
+for what in 'Components of the reward' '<figcaption>exact' '<figcaption>length' '<circle class="dot c0"'; do
+    grep -q "$what" two/report.html && ok || bad "the report of two rewards lacks '$what'"
+done
+grep -q 'Components of the reward' run/report.html && bad "one reward has components" || ok
+"$TARE" watch two > watch.txt && grep -q '^reward/exact ' watch.txt && grep -q '^reward/length ' watch.txt && ok || bad "watch has no components: $(cat watch.txt)"
+"$TARE" -q train tiny.ini run.dir=once train.steps=1 eval.after=false > /dev/null 2> err.txt || bad "once: $(cat err.txt)"
+"$TARE" -q report once 2> err.txt && ok || bad "report: $(cat err.txt)"
+[ "$(grep -c 'Completions of step 1 ' once/report.html)" = 1 ] && [ "$(grep -o 'figure class="sample"' once/report.html | wc -l)" -gt 3 ] && ok || bad "a run of one step has no completions in its report"
 # rows whose group is missing, negative or no number: refused with file and line, at the head of an early and of a late dump
 mkdir -p rows/rollouts
 echo '{"step":1,"reward/mean":0}' > rows/metrics.jsonl

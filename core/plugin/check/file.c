@@ -150,7 +150,7 @@ static tare_status test_parameters(struct check *c, struct err *e)
 static tare_status test_instances(struct check *c, struct err *e)
 {
     struct plugin_instance *two[2];
-    for (int round = 0; round < 100; round++) {
+    for (int64_t round = 0; round < check_rounds(c, 100); round++) {
         TRY(check_instance(c, &two[0], e));
         TRY(check_instance(c, &two[1], e));
         plugin_destroy(two[round % 2]);

@@ -61,6 +61,8 @@ typedef tare_status (*check_values_function)(struct check *c, const tare_value *
 tare_status check_values(struct check *c, check_values_function each, struct err *e);
 /* memory.c: the test "an allocation that fails is reported, and nothing leaks". */
 tare_status check_memory(struct check *c, struct err *e);
+/* verifier.c: sets the rows that the completions get; n 0: the check's own. */
+void check_verifier_rows(const tare_text *rows, int64_t n);
 /* hosts.c: the tests "oldest" and "future", which repeat a test under hosts with other sizes of
  * their structs. */
 tare_status check_oldest(struct check *c, struct err *e);
@@ -69,6 +71,8 @@ tare_status check_future(struct check *c, struct err *e);
 extern const struct check_test CHECK_FILE[], CHECK_ANY[], CHECK_ESTIMATOR[], CHECK_VERIFIER[], CHECK_CLUSTERER[], CHECK_OBJECTIVE[],
     CHECK_CURRICULUM[], CHECK_ENVIRONMENT[]; /* each ends with name NULL */
 
+/* Returns n, or fewer where the options say so; at least 1. */
+int64_t check_rounds(const struct check *c, int64_t n);
 uint64_t check_below(struct check *c, uint64_t n); /* the next random number in [0, n) */
 double check_uniform(struct check *c);
 /* Returns a field of a row: any number, and sometimes NaN, a missing one. Equal for equal prompts and

@@ -146,6 +146,12 @@ tare_status check_state(struct check *c, check_instance_function used, check_pai
     return TARE_OK;
 }
 
+int64_t check_rounds(const struct check *c, int64_t n)
+{
+    const int64_t fewer = c->options->fewer > 1 ? c->options->fewer : 1;
+    return n > fewer ? n / fewer : 1;
+}
+
 tare_status check_skip(struct check *c, struct err *e, const char *why)
 {
     c->skipped = true;
@@ -222,6 +228,7 @@ static void run_here(const struct check_test *t, const struct check_options *o, 
     struct err e = {0};
     int64_t tried = t->kind == 0;
     arena_init(&c.arena, "check");
+    check_verifier_rows(o->rows, o->n_rows);
     for (const char *p = t->name; *p; p++) c.key = rng_derive(c.key, (uint64_t)*p);
     const tare_status status = t->kind == 0 ? t->run(&c, &e) : run_on_each(t, &c, &tried, &e);
     r->outcome = c.skipped || !tried ? CHECK_SKIP : status ? CHECK_FAIL : CHECK_PASS;
@@ -317,6 +324,7 @@ tare_status check_run(const struct check_options *o, void (*each)(void *ctx, con
             result.seconds = clock_seconds() - start;
             result.outcome = (enum check_outcome)r.outcome;
             snprintf(result.message, sizeof result.message, "%s", r.message);
+            if (r.last && o->needs_values) FAIL(e, TARE_E_CONFIG, "%.900s", r.message);
             *failed += result.outcome == CHECK_FAIL;
             if (l == 0 && result.outcome == CHECK_FAIL && !strcmp(t->name, "loads")) unusable = true;
             if (result.outcome != CHECK_SKIP || unusable || strcmp(r.message, "no plugin of that kind")) each(ctx, &result);

@@ -11,6 +11,16 @@
 enum { TEXTS = 60, CAPACITY = 256, BATCH = 8, GUARD = 64, GUARD_BYTE = 0x5a };
 static const char ROW[] = "{\"id\":\"row-1\",\"question\":\"What is 6 times 7?\",\"answer\":\"42\",\"extra\":{\"unit\":\"none\"}}";
 
+static const tare_text OWN_ROW = {ROW, sizeof ROW - 1};
+static const tare_text *rows_given = &OWN_ROW;
+static int64_t n_rows_given = 1;
+
+void check_verifier_rows(const tare_text *rows, int64_t n)
+{
+    rows_given = n ? rows : &OWN_ROW;
+    n_rows_given = n ? n : 1;
+}
+
 struct outcome {
     int32_t code;
     double reward;
@@ -24,7 +34,7 @@ static tare_completion completion_of(tare_text text, tare_text answer)
                              .prompt = {"What is 6 times 7?", 18},
                              .text = text,
                              .answer = answer,
-                             .row = {ROW, sizeof ROW - 1},
+                             .row = rows_given[text.size % n_rows_given], /* equal for equal texts */
                              .prompt_uid = 7,
                              .n_turns = 1,
                              .n_tokens = text.size / 4 + 1,
@@ -170,7 +180,7 @@ static tare_status odd_texts(struct check *c, struct err *e)
     OWNED(str_free) struct str text = {0}, answer = {0};
     struct outcome first, second;
     TRY(check_instance(c, &i, e));
-    for (int n = 0; n < 1000; n++) {
+    for (int n = 0; n < check_rounds(c, 1000); n++) {
         const tare_text completion = a_text(c, n % TEXTS, &text), gold = a_text(c, (int)check_below(c, 20), &answer);
         TRY(run_verify(i, completion, gold, 0, &first, e));
         TRY(run_verify(i, completion, gold, 0, &second, e));
@@ -201,7 +211,7 @@ static tare_status test_batches(struct check *c, struct err *e)
     tare_completion a[BATCH];
     struct outcome alone[BATCH], together[BATCH];
     TRY(check_instance(c, &i, e));
-    for (int round = 0; round < 30; round++) {
+    for (int round = 0; round < check_rounds(c, 30); round++) {
         for (int k = 0; k < BATCH; k++)
             a[k] = completion_of(a_text(c, (int)check_below(c, TEXTS), &text.of[k]),
                                  check_below(c, 3) ? (tare_text){"42", 2} : (tare_text){"A", 1});
@@ -341,7 +351,7 @@ static tare_status test_waits(struct check *c, struct err *e)
     OWNED(tickets_free) struct open_tickets o = {0};
     if (!plugin_waits(c->plugin)) return check_skip(c, e, "the plugin has no submit");
     TRY(check_instance(c, &o.i, e));
-    for (int round = 0; round < 10; round++) {
+    for (int round = 0; round < check_rounds(c, 10); round++) {
         tare_completion a[BATCH];
         for (int k = 0; k < BATCH; k++) {
             a[k] = completion_of(a_text(c, (int)check_below(c, TEXTS), &text.of[k]), (tare_text){"42", 2});
@@ -412,7 +422,7 @@ static tare_status uses_what_it_says(struct check *c, struct err *e)
     TRY(plugin_uses(c->plugin, c->values, &again, e));
     if (again != uses) FAIL(e, TARE_E_PLUGIN, "uses returns 0x%x and then 0x%x", uses, again);
     TRY(check_instance(c, &i, e));
-    for (int n = 0; n < TEXTS && !(uses & (TARE_USES_ANSWER | TARE_USES_MAYBE_ANSWER)); n++) {
+    for (int n = 0; n < check_rounds(c, TEXTS) && !(uses & (TARE_USES_ANSWER | TARE_USES_MAYBE_ANSWER)); n++) {
         const tare_text completion = a_text(c, n, &text);
         struct outcome verdict[3];
         for (int k = 0; k < 3; k++) TRY(run_verify(i, completion, ANSWERS[k], 0, &verdict[k], e));
@@ -431,7 +441,7 @@ static tare_status test_explain(struct check *c, struct err *e)
     OWNED(str_free) struct str text = {0}, completion = {0};
     if (!c->plugin->verifier->explain) return check_skip(c, e, "the plugin does not explain its verdicts");
     TRY(check_instance(c, &i, e));
-    for (int n = 0; n < TEXTS; n++) {
+    for (int n = 0; n < check_rounds(c, TEXTS); n++) {
         tare_completion a = completion_of(a_text(c, n, &completion), (tare_text){"42", 2});
         json_t *j = NULL;
         struct err why = {0};
@@ -475,6 +485,7 @@ struct worker {
     struct plugin_instance *instance;
     const struct outcome *want;
     char (*texts)[64];
+    int64_t rounds, n_texts;
     struct err e;
     tare_status status;
 };
@@ -482,8 +493,8 @@ struct worker {
 static void *thread_main(void *arg)
 {
     struct worker *w = arg;
-    for (int round = 0; round < 20 && !w->status; round++) {
-        for (int n = 0; n < TEXTS && !w->status; n++) {
+    for (int64_t round = 0; round < w->rounds && !w->status; round++) {
+        for (int64_t n = 0; n < w->n_texts && !w->status; n++) {
             struct outcome got;
             w->status = run_verify(w->instance, (tare_text){w->texts[n], (int64_t)strlen(w->texts[n])}, (tare_text){"42", 2}, 0,
                                    &got, &w->e);
@@ -508,13 +519,13 @@ static tare_status test_threads(struct check *c, struct err *e)
     memset(w, 0, sizeof w);
     memset(texts, 0, sizeof texts);
     for (int k = 0; k < THREADS && !status; k++) {
-        w[k] = (struct worker){.want = want, .texts = texts};
+        w[k] = (struct worker){.want = want, .texts = texts, .rounds = check_rounds(c, 20), .n_texts = check_rounds(c, TEXTS)};
         if (k && shared)
             w[k].instance = w[0].instance;
         else
             status = check_instance(c, &w[k].instance, e);
     }
-    for (int n = 0; n < TEXTS && !status; n++) {
+    for (int n = 0; n < w[0].n_texts && !status; n++) {
         const tare_text t = a_text(c, n % 20, &text);
         memcpy(texts[n], t.data, (size_t)t.size < 63 ? (size_t)t.size : 63);
         status = run_verify(w[0].instance, (tare_text){texts[n], (int64_t)strlen(texts[n])}, (tare_text){"42", 2}, 0, &want[n], e);

@@ -48,6 +48,8 @@ static const char DRIVER[] =
     ;
 
 struct python {
+    const tare_host *host;
+    const tare_progress_v1 *progress; /* NULL: not known */
     const tare_value *values;
     struct program *program;
     char *argv[8];
@@ -77,7 +79,9 @@ static tare_status create(const tare_setup *setup, void **self, tare_error *erro
     const tare_host *host = setup->host;
     struct python *p = calloc(1, sizeof *p);
     if (!p) return tare_fail(error, TARE_E_NOMEM, "no memory");
+    p->host = host;
     p->values = values;
+    p->progress = host->extension(host->ctx, "tare.progress/1");
     const char *const fields = host->extension(host->ctx, "tare.row_fields/1");
     const char *const words[] = {
         values[P_PYTHON].s,    "-c", DRIVER, values[P_FILE].s, values[P_FUNCTION].s, values[P_MESSAGES].i ? "true" : "false",
@@ -110,7 +114,7 @@ static json_t *text_json(tare_text t)
     return j;
 }
 
-static char *write_question(const tare_completion *const *said, int64_t n)
+static char *write_question(const tare_progress_v1 *progress, const tare_completion *const *said, int64_t n)
 {
     json_t *prompts = json_array(), *completions = json_array(), *golds = json_array(), *rows = json_array();
     for (int64_t i = 0; i < n; i++) {
@@ -123,9 +127,33 @@ static char *write_question(const tare_completion *const *said, int64_t n)
         json_decref(object);
     }
     json_t *all = json_pack("{s:o, s:o, s:o, s:o}", "prompts", prompts, "completions", completions, "answers", golds, "rows", rows);
+    if (progress) {
+        json_object_set_new(all, "step", json_integer(progress->finished(progress->ctx)));
+        json_object_set_new(all, "steps", json_integer(progress->steps));
+    }
     char *line = json_dumps(all, JSON_COMPACT);
     json_decref(all);
     return line;
+}
+
+/* Returns the values that the function logged for completion i (log_extra), or the usual note. */
+static const char *note_of(const json_t *reply, int64_t i, int32_t code)
+{
+    const char *note = json_string_value(json_array_get(json_object_get(reply, "notes"), (size_t)i));
+    if (note && *note) return note;
+    return code == TARE_VERDICT_NO_ANSWER ? "the function returned no reward" : "the function's reward";
+}
+
+/* Records the values that the function logged (log_metric), by their mean. */
+static void record_metrics(const tare_host *host, const json_t *metrics)
+{
+    size_t at;
+    const json_t *pair;
+    json_array_foreach(metrics, at, pair)
+    {
+        const char *name = json_string_value(json_array_get(pair, 0));
+        if (name) host->metric(host->ctx, name, json_number_value(json_array_get(pair, 1)), TARE_METRIC_MEAN);
+    }
 }
 
 static tare_status read_reply(const struct python *p, tare_text reply, tare_verdict *const *out, int64_t n, tare_error *error)
@@ -148,9 +176,9 @@ static tare_status read_reply(const struct python *p, tare_text reply, tare_verd
             break;
         }
         const int32_t code = json_is_number(reward) ? program_verdict(x, p->values[P_CORRECT_AT].f) : TARE_VERDICT_NO_ANSWER;
-        s = verdict_set(out[i], code, x, (tare_text){0},
-                        code == TARE_VERDICT_NO_ANSWER ? "the function returned no reward" : "the function's reward");
+        s = verdict_set(out[i], code, x, (tare_text){0}, note_of(j, i, code));
     }
+    if (!s) record_metrics(p->host, json_object_get(j, "metrics"));
     json_decref(j);
     return s;
 }
@@ -160,7 +188,7 @@ static tare_status verify(void *self, const tare_completion *const *completions,
 {
     struct python *p = self;
     const int64_t deadline = program_deadline(p->values[P_TIMEOUT].f, completions, n);
-    char *line = write_question(completions, n);
+    char *line = write_question(p->progress, completions, n);
     tare_text reply;
     if (!line) return tare_fail(error, TARE_E_NOMEM, "no memory for a row");
     const enum program_result r = program_ask(p->program, (tare_text){line, (int64_t)strlen(line)}, deadline, &reply, error);

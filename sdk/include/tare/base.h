@@ -267,6 +267,14 @@ typedef struct tare_embed_v1 {
     tare_status (*embed)(void *ctx, const tare_text *texts, int64_t n, float *out, tare_error *error);
 } tare_embed_v1;
 
+/* Extension "tare.progress/1": how far the run is. */
+typedef struct tare_progress_v1 {
+    uint32_t struct_size, flags;
+    void *ctx;
+    int64_t (*finished)(void *ctx); /* [any] finished steps */
+    int64_t steps;                  /* all steps of the run */
+} tare_progress_v1;
+
 /* Extension "tare.row_fields/1", a const char * and not a struct: the fields that the rows of each
  * data set of the run have, as JSON: {"data.train": ["answer", "id"], "data.eval": [...]}. A field
  * counts if any row has it. */

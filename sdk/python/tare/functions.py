@@ -3,14 +3,15 @@
 import ctypes as c
 import json
 import math
+import re
 
 from tare_sdk import abi
-from tare_sdk.reward_call import last_line, rewards
+from tare_sdk.reward_call import Log, last_line, rewards
 
 from . import library
 from .arrays import TEXT, TYPES, attribute, copied, numpy, string, texts
 
-CANCELLED, FAILED = 51, 1
+CANCELLED, FAILED, METRIC_MEAN = 51, 1, 2
 I64, U64, F64 = abi.i64, abi.u64, abi.f64
 
 
@@ -69,19 +70,43 @@ def _name(function):
     return getattr(function, "__name__", type(function).__name__)
 
 
+def named(functions):
+    """Returns {name: function}, with names as verifier.plugins allows them."""
+    out = {}
+    for function in functions:
+        name = re.sub(r"[^a-z0-9_]+", "_", _name(function).lower()).strip("_") or "function"
+        name = name if name[0].isalpha() else "f_" + name
+        name, n = name[:48], 1
+        base = name
+        while name in out:
+            n += 1
+            name = "%s_%d" % (base, n)
+        out[name] = function
+    return out
+
+
 class Callbacks:
-    """Wraps the reward and advantage functions for calls from C. An exception is stored in `failure`, and the step
-    then ends.
+    """Wraps the reward functions, a dictionary by the names of their verifiers, and the advantage
+    function for calls from C. An exception is stored in `failure`, and the step then ends.
+    place: returns finished and all steps.
     """
 
-    def __init__(self, reward, advantage, messages):
-        self._reward, self._advantage, self._messages, self.failure = reward, advantage, messages, None
-        self.reward = library.REWARD(self._guarded(self._rewards, reward)) if reward else library.REWARD()
-        self.advantage = library.ADVANTAGE(self._guarded(self._advantages, advantage)) if advantage else library.ADVANTAGE()
+    def __init__(self, reward, advantage, messages, place):
+        self._reward, self._advantage, self._messages, self._place, self.failure = reward, advantage, messages, place, None
+        self._unrewarded = set()
+        self.reward = library.REWARD(self._guarded(self._rewards, lambda asked, _: self._of(asked))) if reward else library.REWARD()
+        self.advantage = library.ADVANTAGE(self._guarded(self._advantages, lambda *_: self._advantage)) if advantage else library.ADVANTAGE()
 
-    def _guarded(self, run, function):
+    def _of(self, asked):
+        """Returns the function of this verifier; one that has no name of its own is the only one."""
+        names = list(self._reward)
+        return self._reward.get(asked.contents.instance.decode(), self._reward[names[0]])
+
+    def _guarded(self, run, which):
         def call(_ctx, *arguments):
+            function = None
             try:
+                function = which(*arguments)
                 run(*arguments)
                 return 0
             except BaseException as why:  # no exception may propagate through C
@@ -92,12 +117,30 @@ class Callbacks:
 
         return call
 
-    def _rewards(self, completions, n, out, _error):
-        got = rewards(self._reward, _completions(completions, n), self._messages)
+    def _rewards(self, asked, _error):
+        asked = asked.contents
+        function, log, host = self._of(c.pointer(asked)), Log(asked.n), asked.host.contents
+        batch = _completions(asked.completion, asked.n)
+        batch["step"], batch["steps"] = self._place()
+        got = rewards(function, batch, self._messages, log)
+        self._check_none(function, {i for i, reward in enumerate(got) if reward is None})
         for i, reward in enumerate(got):
-            if reward is None:
-                raise ValueError("no reward (None) for completion %d; every completion needs a number here" % i)
-            out[i] = reward
+            asked.reward[i] = math.nan if reward is None else reward
+        for name, value in log.metrics:
+            host.metric(host.ctx, name.encode("utf-8", "replace"), value, METRIC_MEAN)
+        if log.extra:
+            for i in range(asked.n):
+                note, text = asked.verdict[i].contents.note, log.note(i).encode("utf-8", "replace")
+                if note:
+                    note.contents.write(note.contents.ctx, text, len(text))
+
+    def _check_none(self, function, none):
+        """Refuses a completion that no function rewards. One of several may abstain, and then adds 0, as in TRL."""
+        functions = list(self._reward.values())
+        self._unrewarded = none if function is functions[0] else self._unrewarded & none
+        if function is functions[-1] and self._unrewarded:
+            raise ValueError("no reward (None) for completion %d; %s" % (
+                min(self._unrewarded), "every completion needs a number here" if len(functions) == 1 else "none of the functions gives one"))
 
     def _advantages(self, view, out, _error):
         batch = Batch(view.contents)

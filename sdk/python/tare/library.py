@@ -9,7 +9,7 @@ import shutil
 
 from tare_sdk import TareError, abi, program
 
-VERSION = 1
+VERSION = 2
 log = logging.getLogger("tare")
 i32, i64, text, handle = c.c_int32, c.c_int64, abi.Text, c.c_void_p
 
@@ -55,7 +55,14 @@ class View(c.Structure):
 
 
 LOG = c.CFUNCTYPE(None, c.c_void_p, i32, c.c_char_p)
-REWARD = c.CFUNCTYPE(i32, c.c_void_p, c.POINTER(c.POINTER(abi.Completion)), i64, c.POINTER(c.c_double), c.POINTER(abi.Error))
+class Asked(c.Structure):
+    """tare_api_asked: what a reward function is called with."""
+
+    _fields_ = [("struct_size", c.c_uint32), ("instance", c.c_char_p), ("host", c.POINTER(abi.Host)), ("n", i64),
+                ("completion", c.POINTER(c.POINTER(abi.Completion))), ("verdict", c.POINTER(c.POINTER(abi.Verdict))), ("reward", c.POINTER(c.c_double))]
+
+
+REWARD = c.CFUNCTYPE(i32, c.c_void_p, c.POINTER(Asked), c.POINTER(abi.Error))
 ADVANTAGE = c.CFUNCTYPE(i32, c.c_void_p, c.POINTER(View), c.POINTER(c.c_double), c.POINTER(abi.Error))
 
 
@@ -108,7 +115,8 @@ def _open():
             break
         looked.append(path)
     else:
-        raise ImportError("libtare.so is in none of: %s. `pip install .` in a clone brings it; else set TARE_LIBRARY to its file" % ", ".join(looked))
+        raise ImportError("libtare.so is in none of: %s. In a clone that is built, put its build folder on the PATH or set TARE_LIBRARY=build/libtare.so; "
+                          "`pip install .` in the clone installs it" % ", ".join(looked))
     library = c.CDLL(path)
     for name, (result, arguments) in PLAIN.items():
         function = getattr(library, "tare_api_" + name)
@@ -164,7 +172,7 @@ def setting(key, value):
     if value is True or value is False:
         value = "true" if value else "false"
     if not isinstance(value, (str, int, float, os.PathLike)):
-        raise TypeError("%s: a text, a number, True or False is expected, and %r is none" % (key, value))
+        raise TypeError("%s: must be a text, a number, True or False, not %s" % (key, type(value).__name__))
     return ("%s=%s" % (key, os.fspath(value) if isinstance(value, os.PathLike) else value)).encode("utf-8", "surrogateescape")
 
 

@@ -10,8 +10,9 @@ from tare_sdk import TareError
 
 from . import library
 from .arrays import STRING, TEXT, TYPES, attribute, strings, texts, view
-from .functions import Callbacks
+from .functions import Callbacks, named
 from .handle import Handle, Pinned
+from .rows import data_file
 
 FUNCTION = "python_function"
 
@@ -76,12 +77,28 @@ def _close(handle):
     library.plain("run_close")(handle, None)
 
 
-def _named(key, value, what):
+def _named(key, value, what, wanted=FUNCTION):
     """Refuses a configuration that chooses another plugin, which would silently ignore the
     function.
     """
-    if FUNCTION not in str(value):
-        raise ValueError("%s=%r leaves out the function given as %s; leave the key out, or name %s in it" % (key, value, what, FUNCTION))
+    if wanted not in " ".join(str(value).split()):
+        raise ValueError("%s=%r leaves out the function given as %s; leave the key out, or name %s in it" % (key, value, what, wanted))
+
+
+def _reward_functions(reward, weights):
+    """Returns {name: function} and the entry of each in verifier.plugins, with its weight or without one."""
+    many = isinstance(reward, (list, tuple))
+    functions = list(reward) if many else [] if reward is None else [reward]
+    for function in functions:
+        if not callable(function):
+            raise TypeError("reward: must be a function or a list of functions, not %s" % type(function).__name__)
+    if many and not functions:
+        raise ValueError("reward: the list has no function")
+    if weights is not None and len(list(weights)) != len(functions):
+        raise ValueError("reward_weights: %d weights for %d functions" % (len(list(weights)), len(functions)))
+    by_name = named(functions)
+    uses = ["%s as %s" % (FUNCTION, name) if many else FUNCTION for name in by_name]
+    return by_name, uses, [""] * len(uses) if weights is None else [":%r" % float(w) for w in weights]
 
 
 class Run(Handle):
@@ -90,8 +107,10 @@ class Run(Handle):
 
     config: a file, builtin:NAME, or with resume=True the folder of a run. Keys of the
     configuration are keywords, with the section joined by a dot or two underscores:
-    train__steps=20; with a dictionary, use **. reward: a function with the signature of TRL's
-    reward functions, which replaces verifier.plugins. advantage: a function from a Batch to one
+    train__steps=20; with a dictionary, use **. data.train and data.eval may also be rows: a list of
+    dictionaries, a datasets.Dataset, a DataFrame. reward: a function with the signature of TRL's
+    reward functions, which replaces verifier.plugins, or a list of them, whose rewards are added
+    with the weights of reward_weights (1 each without). advantage: a function from a Batch to one
     number for each rollout, which replaces estimator.plugin. messages: the reward function gets
     chat messages.
 
@@ -103,21 +122,32 @@ class Run(Handle):
 
     _what = "run"
 
-    def __init__(self, config, *, resume=False, allow_change=False, reward=None, advantage=None, messages=False, **overrides):
+    def __init__(self, config, *, resume=False, allow_change=False, reward=None, reward_weights=None, advantage=None, messages=False,
+                 **overrides):
         super().__init__()
         self._made = None
-        for name, function in (("reward", reward), ("advantage", advantage)):
-            if function is not None and not callable(function):
-                raise TypeError("%s: a function is expected, not %r" % (name, type(function).__name__))
-        self._callbacks = Callbacks(reward, advantage, messages)
+        if not isinstance(config, (str, bytes, os.PathLike)):
+            raise TypeError("config: must be a file, builtin:NAME or the folder of a run, not %s; keys are given as keywords, or with ** from a dictionary: "
+                            "tare.Run('config.ini', **{'train.steps': 20})" % type(config).__name__)
+        if advantage is not None and not callable(advantage):
+            raise TypeError("advantage: must be a function, not %s" % type(advantage).__name__)
+        functions, uses, weights = _reward_functions(reward, reward_weights)
+        self._callbacks = Callbacks(functions, advantage, messages, self._progress)
         keys = {key if "." in key else key.replace("__", ".", 1): value for key, value in overrides.items()}
-        if reward:
-            _named("verifier.plugins", keys.setdefault("verifier.plugins", FUNCTION), "reward")
+        if functions:
+            if reward_weights is not None and "verifier.plugins" in keys:
+                raise ValueError("reward_weights and verifier.plugins: give the weights in one of them")
+            plugins = keys.setdefault("verifier.plugins", " ".join(use + weight for use, weight in zip(uses, weights)))
+            for use in uses:
+                _named("verifier.plugins", plugins, "reward", use)
         if advantage:
             _named("estimator.plugin", keys.setdefault("estimator.plugin", FUNCTION), "advantage")
         if os.path.isdir(config):  # a run's own keys
             keys = {"run.dir": os.fspath(config), **keys}
             config = os.path.join(config, "config.ini")
+        for key in ("data.train", "data.eval"):
+            if key in keys:
+                keys[key] = data_file(key, keys[key], keys.get("run.dir"))
         array, n = library.settings(keys)
         options = library.RunOptions(c.sizeof(library.RunOptions), bool(resume), bool(allow_change), library.path("config", config), array, n, None,
                                      self._callbacks.reward, self._callbacks.advantage)
@@ -147,6 +177,13 @@ class Run(Handle):
         place = library.Place()
         library.call("run_place", self._held.handle, c.byref(place))
         return place
+
+    def _progress(self):
+        """Returns the numbers of finished and of all steps; None while the run is being opened."""
+        if not self._held.handle:
+            return None, None
+        place = self._place()
+        return place.step, place.steps
 
     @property
     def number(self):

@@ -8,7 +8,8 @@ client, which must be installed (pip install wandb) and is configured as usual
 (WANDB_MODE=offline, MLFLOW_TRACKING_URI, ...). Every step is sent once: RUN/export/NAME.json
 stores the last step sent to a service and the id of the record there, so the command may be
 repeated, also after a resume or a crash, and continues the same record. Nothing else of the run
-is changed. With --follow it continues until the run's process releases its folder. A service
+is changed. A table of completions is sent with the first step and every tenth, or as
+--completions-every says (0: none): the first rollouts of RUN/rollouts/step-NNNNNN.jsonl. With --follow it continues until the run's process releases its folder. A service
 that fails is reported and skipped; the others continue. One process at a time sends a run to a
 service; another one waits. (log.export = wandb,trackio in a configuration starts this command
 with the run.)
@@ -28,11 +29,16 @@ class Wandb:
     def __init__(self, run, project, record):
         import wandb
         self.record = record or run.key
-        self.run = wandb.init(project=project, name=run.name, id=self.record, resume="allow", dir=run.export, config=run.config)
+        self.run = wandb.init(project=project, name=run.name, id=self.record, resume="allow", dir=os.environ.get("WANDB_DIR") or run.export, config=run.config)
+        self.make = getattr(wandb, "Table", None)
 
     def send(self, rows):
         for step, values in rows:
             self.run.log(values, step=step)
+
+    def table(self, step, columns, rows):
+        if self.make:
+            self.run.log({"completions": self.make(columns=columns, data=rows)}, step=step)
 
     def close(self):
         self.run.finish()
@@ -47,6 +53,15 @@ class Trackio:
     def send(self, rows):
         for step, values in rows:
             self.trackio.log(values, step=step)
+
+    def table(self, step, columns, rows):
+        if not hasattr(self.trackio, "Table"):
+            return
+        try:
+            import pandas
+        except ImportError:
+            return
+        self.trackio.log({"completions": self.trackio.Table(dataframe=pandas.DataFrame(rows, columns=columns))}, step=step)
 
     def close(self):
         self.trackio.finish()
@@ -72,6 +87,10 @@ class Mlflow:
             for at in range(0, len(metrics), 1000):  # what one request may hold
                 self.client.log_batch(self.record, metrics=metrics[at:at + 1000])
 
+    def table(self, step, columns, rows):
+        if hasattr(self.client, "log_table"):
+            self.client.log_table(self.record, {name: [row[k] for row in rows] for k, name in enumerate(columns)}, "completions/step-%06d.json" % step)
+
     def close(self):
         self.client.set_terminated(self.record)
 
@@ -89,6 +108,11 @@ class Swanlab:
     def send(self, rows):
         for step, values in rows:
             self.swanlab.log(values, step=step)
+
+    def table(self, step, columns, rows):
+        if hasattr(self.swanlab, "Text"):
+            text = lambda row: "\n".join("%s: %s" % pair for pair in zip(columns, row))
+            self.swanlab.log({"completions": [self.swanlab.Text(text(row)) for row in rows]}, step=step)
 
     def close(self):
         self.swanlab.finish()
@@ -110,6 +134,10 @@ class Comet:
         for step, values in rows:
             self.experiment.log_metrics(values, step=step)
 
+    def table(self, step, columns, rows):
+        if hasattr(self.experiment, "log_table"):
+            self.experiment.log_table("completions-%06d.csv" % step, tabular_data=rows, headers=columns)
+
     def close(self):
         self.experiment.end()
 
@@ -119,6 +147,10 @@ SERVICES = {"wandb": Wandb, "trackio": Trackio, "mlflow": Mlflow, "swanlab": Swa
 
 class Damaged(Exception):
     """A file of the run cannot be read; the message says which one, where, and the remedy."""
+
+
+COLUMNS = ["step", "id", "prompt", "completion", "answer", "reward", "advantage", "verdict", "reason"]
+ROWS = 16  # of a table of completions
 
 
 class Run:
@@ -164,6 +196,22 @@ class Run:
             if row["step"] > after:
                 after = row["step"]
                 yield after, {k: v for k, v in row.items() if k != "step" and is_number(v)}, end
+
+    def completions(self, step):
+        """Returns the rows of a table of completions, the first of the step; [] without its record."""
+        rows, prompt = [], ""
+        try:
+            with open(os.path.join(self.folder, "rollouts", "step-%06d.jsonl" % step), encoding="utf-8", errors="replace") as file:
+                for line in file:
+                    row = as_object(line)
+                    if not row or len(rows) == ROWS:
+                        break
+                    prompt = row.get("prompt") or row.get("question") or prompt  # the group's first line has it
+                    row = {"step": step, **row, "prompt": prompt}
+                    rows.append([row.get(name) if is_number(row.get(name)) else str(row.get(name) or "") for name in COLUMNS])
+        except FileNotFoundError:
+            pass
+        return rows
 
     def _lines(self, place):
         """Returns [(complete line, offset after it)] from an offset on; None: the file is missing,
@@ -218,7 +266,8 @@ def is_number(value):
 class Export:
     """One service and its progress."""
 
-    def __init__(self, run, name, project):
+    def __init__(self, run, name, project, tables=10):
+        self.tables = tables
         self.path, self.run, self.name, self.place = os.path.join(run.export, name + ".json"), run, name, None
         self.step = -1
         self.lock = open(os.path.join(run.export, name + ".lock"), "w", encoding="ascii")
@@ -251,8 +300,20 @@ class Export:
     def advance(self):
         for step, values, place in self.run.rows(self.step, self.place):
             self.service.send([(step, values)])
+            if self.tables and (step == 1 or step % self.tables == 0):
+                self._send_table(step)
             self.step, self.place = step, place
             self._save()
+
+    def _send_table(self, step):
+        """Sends some completions. If a client cannot take a table, the numbers are still sent."""
+        rows = self.run.completions(step) if hasattr(self.service, "table") else []
+        try:
+            if rows:
+                self.service.table(step, COLUMNS, rows)
+        except Exception as error:
+            self.tables = 0
+            print("tare_sdk.loggers: %s: no tables of completions: %s: %s" % (self.name, type(error).__name__, error), file=sys.stderr)
 
     def close(self):
         self.service.close()
@@ -274,12 +335,12 @@ def attempt(name, call, failed):
         return None
 
 
-def export(folder, services, project="tare", follow=False, every=0.5):
+def export(folder, services, project="tare", follow=False, every=0.5, tables=10):
     """Sends the steps that the services lack. Returns the names of those that failed."""
     run, failed = Run(folder), []
     if not follow and not os.path.exists(run.metrics):
         raise FileNotFoundError("%s is not there, so there is nothing to send; --follow waits for a run that is being written" % run.metrics)
-    exports = {name: attempt(name, lambda: Export(run, name, project), failed) for name in services}
+    exports = {name: attempt(name, lambda: Export(run, name, project, tables), failed) for name in services}
     while True:
         more = follow and run.is_running()  # asked before the rows are read: none that was written before the end is missed
         for name, one in exports.items():
@@ -302,6 +363,7 @@ def main():
     p.add_argument("--to", required=True, help="services, by comma: " + ", ".join(SERVICES))
     p.add_argument("--follow", action="store_true", help="go on until the run ends")
     p.add_argument("--project", default="tare", help="the services' project or experiment")
+    p.add_argument("--completions-every", type=int, default=10, metavar="STEPS", help="steps between two tables of completions; 0: none")
     a = p.parse_args()
     names = list(dict.fromkeys(a.to.replace(",", " ").split()))
     if a.follow:
@@ -311,7 +373,7 @@ def main():
     if unknown or not names:
         p.error("--to %s: %s; there are %s" % (a.to, "unknown: " + ", ".join(unknown) if unknown else "names no service", ", ".join(SERVICES)))
     try:
-        sys.exit(1 if export(a.run, names, a.project, a.follow) else 0)
+        sys.exit(1 if export(a.run, names, a.project, a.follow, tables=max(a.completions_every, 0)) else 0)
     except OSError as error:
         sys.exit("tare_sdk.loggers: %s" % error)
 

@@ -80,6 +80,32 @@ def once_in_order_and_resumed():
     assert len({x for x in calls if isinstance(x, str) and x != "finished"}) == 1
 
 
+def completions_as_tables():
+    calls = []
+    module = stand_in(calls)
+    module.Table = lambda columns, data: (columns, data)
+    sys.modules["wandb"] = module
+    with tempfile.TemporaryDirectory() as folder:
+        copy(folder, len(lines()))
+        assert loggers.export(folder, ["wandb"], tables=4) == []
+    tables = [(step, values["completions"]) for step, values in [x for x in calls if isinstance(x, tuple)] if "completions" in values]
+    assert [step for step, _ in tables] == [1, 4, 8, 12], tables
+    for step, (columns, rows) in tables:
+        with open(os.path.join(RUN, "rollouts", "step-%06d.jsonl" % step)) as f:
+            wanted = [json.loads(line) for line in f][:16]
+        assert [row[columns.index("completion")] for row in rows] == [x["completion"] for x in wanted]
+        assert [row[columns.index("reward")] for row in rows] == [x["reward"] for x in wanted]
+        assert all(row[columns.index("prompt")] for row in rows)
+
+    module.Table = lambda columns, data: 1 / 0
+    calls.clear()
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as err:
+        copy(folder, len(lines()))
+        assert loggers.export(folder, ["wandb"], tables=1) == []
+    assert [x[0] for x in calls if isinstance(x, tuple)] == [json.loads(line)["step"] for line in lines()]
+    assert err.getvalue().count("no tables of completions: ZeroDivisionError") == 1, err.getvalue()
+
+
 def one_that_fails_stands_in_nobodys_way():
     calls, other = [], []
     steps = [json.loads(line)["step"] for line in lines()]
@@ -203,4 +229,5 @@ if REAL:
 else:
     once_in_order_and_resumed()
     one_that_fails_stands_in_nobodys_way()
-    print("loggers: 2 passed")
+    completions_as_tables()
+    print("loggers: 3 passed")

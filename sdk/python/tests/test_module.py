@@ -209,6 +209,7 @@ class Training(unittest.TestCase):
                 for copied in (copy.copy, copy.deepcopy, pickle.dumps):
                     self.assertRaisesRegex(TypeError, "cannot be copied", copied, what)
         self.assertRaises(TypeError, tare.Run, "tiny.ini", {"train.steps": 2})  # a dictionary is given by **
+        self.assertRaisesRegex(TypeError, r"must be a file, builtin:NAME or the folder of a run, not dict; .*\*\*", tare.Run, {"train.steps": 2})
 
     def test_the_first_error_is_seen(self):
         with self.assertRaisesRegex(tare.TareError, "gradient's norm"):
@@ -238,6 +239,81 @@ class Functions(unittest.TestCase):
         with self.assertRaisesRegex(AssertionError, "is a function of a Python program"):
             program("train", "functions", "--resume", "train.steps=5", "--allow-change")
 
+    def test_several_rewards(self):
+        def brief(completions, trainer_state, log_metric, log_extra, **_):
+            log_metric("finished", trainer_state.global_step)
+            log_extra("size", list(map(len, completions)))
+            return [None if text[-1:] == "0" else 0.5 for text in completions]
+
+        async def Brief(completions, **_):
+            return [float(len(text)) for text in completions]
+
+        options = {key: value for key, value in EVEN.items() if not key.startswith("verifier.")}
+        functions = [brief, even, Brief, lambda completions, **_: [0.0] * len(completions)]
+        with tare.Run("tiny.ini", run__dir="several", reward=functions, reward_weights=[0.25, 1, 2, 0.5], **options) as r:
+            for i, step in enumerate(r):
+                self.assertEqual(step.metrics["verifier.brief/finished"], i)
+                self.assertTrue({"reward/brief", "reward/even", "reward/brief_2", "reward/lambda"} <= set(step.metrics), step.metrics)
+                component = list(zip(*[iter(memoryview(step.component).cast("B").cast("d"))] * 4))
+                for text, total, parts, note in zip(step.completion, step.reward, component, step.note):
+                    wanted = [0.25 * (0 if text[-1:] == "0" else 0.5), even([text])[0], 2.0 * len(text), 0]
+                    self.assertEqual([float(x) for x in parts], wanted)
+                    self.assertAlmostEqual(float(total), sum(wanted))
+                    self.assertEqual(note, "size: %d" % len(text))
+        with self.assertRaisesRegex(tare.TareError, r"no reward \(None\) for completion 0; none of the functions gives one"):
+            next(tare.Run("tiny.ini", run__dir="unrewarded", reward=[lambda completions, **_: [None] * len(completions)] * 2, **options))
+        for wrong, kind, message in ((dict(reward=[]), ValueError, "no function"), (dict(reward=[even, 3]), TypeError, "not int"),
+                                     (dict(reward=[even], reward_weights=[1, 2]), ValueError, "2 weights for 1 functions"),
+                                     (dict(reward_weights=[1]), ValueError, "1 weights for 0 functions"),
+                                     (dict(reward=[even], verifier__plugins="python_function"), ValueError, "name python_function as even in it"),
+                                     (dict(reward=even, reward_weights=[2], verifier__plugins="python_function:2"), ValueError, "in one of them")):
+            with self.assertRaisesRegex(kind, message):
+                tare.Run("tiny.ini", run__dir="wrong-rewards", **wrong)
+
+    def test_rows_as_objects(self):
+        rows = [{"question": "%d+%d=" % (i, i), "answer": str(2 * i), "level": i} for i in range(40)]
+        seen = []
+
+        def reward(completions, level, **_):
+            seen.append(list(level))
+            return even(completions)
+
+        class Table:  # as a datasets.Dataset: an iterable of dictionaries with a length
+            def __len__(self):
+                return len(rows)
+
+            def __iter__(self):
+                return iter(rows)
+
+        options = {key: value for key, value in EVEN.items() if not key.startswith("verifier.")}
+        for name, given in (("list", rows), ("table", Table()), ("generated", (dict(row) for row in rows))):
+            with tare.Run("tiny.ini", run__dir="rows-" + name, data__train=given, data__eval=rows[:4], reward=reward, **options) as r:
+                next(r)
+            with tare.Run("rows-" + name, resume=True, data__train=rows, reward=reward) as r:
+                self.assertEqual([step.number for step in r], [2, 3, 4])
+            self.assertEqual(digest("rows-" + name), digest("rows-list"))
+        self.assertTrue(seen and set(seen[0]) <= set(range(40)))
+        for wrong, kind, message in (([], ValueError, "data.train: no rows"), ([1], TypeError, "row 0 must be a dictionary, not int"),
+                                     ({"train": rows}, TypeError, r"choose one: data\['train'\]"), (3, TypeError, "must be a file or rows, not int"),
+                                     ([{"answer": math.nan}], ValueError, "row 0"), ([{"answer": object()}], TypeError, "row 0: a value of the type object")):
+            with self.assertRaisesRegex(kind, message):
+                tare.Run("tiny.ini", run__dir="wrong-rows", data__train=wrong, reward=reward)
+        self.assertRaisesRegex(ValueError, "set run__dir", tare.Run, "tiny.ini", data__train=rows)
+
+    def test_another_working_directory(self):
+        here = os.getcwd()
+        try:
+            with run("moved") as r:
+                next(r)
+                os.makedirs("elsewhere", exist_ok=True)
+                os.chdir("elsewhere")
+                self.assertEqual([step.number for step in r], [2, 3, 4])
+                self.assertEqual(len(r.metrics), 4)
+            self.assertEqual(os.listdir("."), [])
+        finally:
+            os.chdir(here)
+        self.assertEqual(digest("moved"), whole())
+
     def test_names_are_set_by_themselves(self):
         with tare.Run("tiny.ini", run__dir="plain", train__steps=1, eval__before=False, eval__after=False, reward=lambda completions, question, **_: [1.0] * len(question)) as r:
             self.assertEqual(list(next(r).reward), [1.0] * 32)
@@ -251,7 +327,7 @@ class Functions(unittest.TestCase):
         for name, (function, message) in wrong.items():
             with run("wrong-" + name, **{"verifier.plugins": "python_function"}, reward=even) as r:
                 next(r), next(r)
-                r._callbacks._reward = function
+                r._callbacks._reward = {"even": function}
                 before = read("wrong-%s/metrics.jsonl" % name)
                 with self.assertRaises(SystemExit if name == "exit" else tare.TareError) as caught:
                     next(r)
@@ -260,7 +336,7 @@ class Functions(unittest.TestCase):
                     self.assertIsInstance(caught.exception.__cause__, Exception)
                 self.assertEqual(read("wrong-%s/metrics.jsonl" % name), before)
                 self.assertEqual(r.number, 2)
-                r._callbacks._reward = even
+                r._callbacks._reward = {"even": even}
                 self.assertEqual([step.number for step in r], [3, 4])  # made again
             self.assertEqual(digest("wrong-" + name), whole(), name)
 
@@ -380,6 +456,9 @@ class Asked(unittest.TestCase):
         for wrong, message in ((dict(temprature=1), "nearest is 'temperature'"), (dict(temperature=-1), "temperature"), (dict(threads=2), "no key 'threads'")):
             with self.assertRaisesRegex(tare.TareError, message):
                 self.model.generate(["1"], **wrong)
+        self.assertEqual([x["sample"] for x in self.model.generate(["1+1=", "2+2="], temperature=0, max_new_tokens=2)], [0, 0])  # greedy ones are equal
+        self.assertEqual(len(self.model.generate(["1+1="], temperature=0, group_size=2, max_new_tokens=2)), 2)
+        self.assertEqual(len(program("generate", "base", "prompt=plain", "temperature=0", "max_new_tokens=2", text='{"id":1,"question":"1+1="}\n')), 1)
         self.assertEqual(self.model.generate(rows, **options), theirs)
         for wrong in ("1+1=", {"question": "1"}, [3], [[1.5]], [None], [{"id": "x"}]):
             with self.assertRaises((TypeError, ValueError, tare.TareError), msg=repr(wrong)):
