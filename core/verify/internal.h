@@ -47,6 +47,9 @@ struct verify_output {
 };
 /* Makes an empty verdict. extracted, note: NULL: not wanted. */
 void verify_output_open(struct verify_output *o, struct verify_text *extracted, struct verify_text *note);
+/* Overwrites the plugin's secrets in the texts of a verdict, which are recorded with the run. v: that
+ * of an opened output. */
+void verify_output_hide(const tare_verdict *v, const struct plugin_instance *i);
 /* Replaces what was written by a verdict of the host: reward 0, no extracted text, this note. */
 void verify_output_lose(struct verify_output *o, int32_t code, const char *note);
 /* Writes to a stream of an output; no-op for NULL. */

@@ -141,7 +141,9 @@ static tare_status verify_request(struct worker_state *w, struct wire *in, struc
     TRY(allocate_verdicts(w, n, w->instance[c]->plugin->verifier->flags & TARE_VERIFIER_GIVES_SEGMENTS, e));
     for (int64_t i = 0; i < n; i++) w->judging.completion[i] = take_completion(in, deadline);
     if (in->bad) FAIL(e, TARE_E_CORRUPT, "a worker got an invalid request");
-    return plugin_verify(w->instance[c], w->judging.completions, w->judging.verdicts, n, e);
+    TRY(plugin_verify(w->instance[c], w->judging.completions, w->judging.verdicts, n, e));
+    for (int64_t i = 0; i < n; i++) verify_output_hide(w->judging.verdicts[i], w->instance[c]);
+    return TARE_OK;
 }
 
 static tare_status put_text(struct str *out, const tare_stream *written, struct err *e)

@@ -48,6 +48,12 @@ foreach(CASE reads_behind writes_behind compares_size compares_flags)
 endforeach()
 tare_fixture(undefined_symbol ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/hostile.c)
 set_target_properties(fixture_undefined_symbol PROPERTIES COMPILE_DEFINITIONS "CASE=good;CASE_UNDEFINED_SYMBOL=1")
+foreach(CASE plain_texts old_key_is_a_key old_key_of_two old_key_twice old_key_invalid doc_of_two_lines unit_with_escape default_not_utf8 summary_of_two_lines
+        about_of_two_lines about_not_utf8 choice_twice choice_without_doc field_of_secret identity_binary identity_of_two_lines identity_not_utf8 identity_endless
+        identity_with_secret describes_secret saves_secret logs_secret fails_with_secret measures_secret measures_oddly selects_beyond writes_null writes_negative
+        reads_on grows_at_load takes_half list_of_records)
+    tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/texts.c)
+endforeach()
 tare_fixture(facts ${CMAKE_SOURCE_DIR}/tests/plugin/facts.c)
 tare_fixture(columns ${CMAKE_SOURCE_DIR}/tests/plugin/columns.c)
 tare_fixture(steps ${CMAKE_SOURCE_DIR}/tests/plugin/steps.c)

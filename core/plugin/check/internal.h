@@ -49,8 +49,13 @@ struct check_test {
 /* Skips a test that does not apply to this plugin: return check_skip(c, e, "the plugin has no
  * state"). The only way to a SKIP. */
 tare_status check_skip(struct check *c, struct err *e, const char *why);
+/* Checks an instance that loaded a state cut short: it may be a whole state, as a shorter list is one,
+ * but then it is saved as it was read. whole: bytes of the state before it was cut. */
+tare_status check_cut(const struct plugin_instance *x, const struct str *cut, int64_t whole, struct err *e);
+/* Fails where load went on after its stream had no bytes left. why: the host's refusal. */
+tare_status check_ignored(const struct err *why, struct err *e);
 /* Loads a plugin's own state cut short (even rounds), or with random bytes (odd ones). load may
- * refuse or accept it without a crash; a short state must be refused. */
+ * refuse or accept it without a crash; a short state must be refused, or be a state itself. */
 tare_status check_damaged(struct check *c, const struct str *raw, int round, struct err *e);
 /* Watches the process around every call into a plugin from now on. Switched off where several
  * threads make calls. */

@@ -7,6 +7,7 @@ import json
 import logging
 import math
 import os
+import re
 import shutil
 import sysconfig
 import time
@@ -305,6 +306,8 @@ class Opened:
     def _given(self, where, param, value):
         """Returns a text as the plugin gets it: a secret's value, an absolute path."""
         if param.flags & abi.PARAM_SECRET and value:
+            if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", value):  # perhaps the secret itself, which no message repeats
+                raise TareError("%s is a secret: its value must be the name of an environment variable that has the secret, not the secret itself" % where, 12)
             if value not in os.environ:
                 raise TareError("%s = %s: names no environment variable; set it to the secret" % (where, value), 12)
             return os.environ[value]
@@ -401,14 +404,14 @@ class Opened:
         """Returns lines "key=value" of the parameters that a resumed run must not change, as the
         engine writes them.
         """
-        return "".join("%s=%s\n" % (p.key.decode(), frame.value_text(p, self.parameters[p.key.decode()])) for p in self._locked_params())
+        return "".join("%s=%s\n" % (p.key.decode(), frame.locked_text(p, self.parameters[p.key.decode()])) for p in self._locked_params())
 
     def _locked_params(self):
         return [p for p in self.table if p.flags & abi.PARAM_LOCKED_ON_RESUME]
 
     def _locked_defaults(self):
         locked = {p.key.decode(): p for p in self._locked_params() if p.fallback is not None}
-        return {key: frame.value_text(param, self._set(abi.Value(), param, key, param.fallback.decode())) for key, param in locked.items()}
+        return {key: frame.locked_text(param, self._set(abi.Value(), param, key, param.fallback.decode())) for key, param in locked.items()}
 
     def save(self):
         """Returns the state as bytes: the frame that the engine writes into its checkpoints, bit
