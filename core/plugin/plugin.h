@@ -109,6 +109,8 @@ tare_status plugin_params(const struct plugin *p, const struct config_param *set
 /* Like plugin_params with the section [KIND.name], for a plugin that is used under another name. */
 tare_status plugin_params_as(const struct plugin *p, const char *name, const struct config_param *settings, struct arena *a,
                              const tare_value **out, struct err *e);
+/* Returns the index of the parameter with this name, now or earlier, or -1. */
+int64_t plugin_find_param(const struct plugin *p, const char *key);
 /* Checks each setting of the plugin's section separately, for unknown keys and invalid values.
  * faults: collects all faults; NULL: stops at the first. */
 tare_status plugin_check_params(const struct plugin *p, const struct config_param *settings, struct faults *faults, struct err *e);
