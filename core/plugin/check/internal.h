@@ -98,6 +98,12 @@ extern const tare_dataset CHECK_DATASET;
 /* Copies a data set, with the columns that the plugin wants of its rows. */
 tare_status check_dataset(struct check *c, const tare_dataset *rows, const tare_dataset **out, struct err *e);
 
+/* elf.c: how a shared object was linked. */
+struct elf_link {
+    bool code_relocations, static_tls;
+    char folders[256]; /* of DT_RPATH or DT_RUNPATH; "": none */
+};
+tare_status elf_linking(const char *path, struct elf_link *out, struct err *e);
 /* elf.c: calls visit with every symbol that a shared object exports. */
 tare_status elf_exports(const char *path, tare_status (*visit)(void *ctx, const char *name, bool unique, struct err *e), void *ctx,
                         struct err *e);

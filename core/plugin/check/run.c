@@ -174,16 +174,29 @@ struct report {
     char message[1000];
 };
 
+/* Refuses an assignment that no plugin of the file has a parameter for. */
+static tare_status check_words(const struct plugin_file *f, const struct check_options *o, struct err *e)
+{
+    for (int64_t i = 0; i < o->n_assignments; i++) {
+        char key[128];
+        bool known = false;
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(o->assignments[i], "="), o->assignments[i]);
+        for (uint32_t j = 0; j < f->n; j++) known = known || plugin_find_param(&f->plugins[j], key) >= 0;
+        if (!known) FAIL(e, TARE_E_CONFIG, "no plugin of the file has the parameter %s (`tare plugin info` lists them)", key);
+    }
+    return TARE_OK;
+}
+
 static tare_status values_of(struct check *c, struct err *e)
 {
     const struct plugin *p = c->plugin;
     const struct config_param *settings = NULL;
     for (int64_t i = 0; i < c->options->n_assignments; i++) {
         const char *a = c->options->assignments[i];
-        const size_t n = strcspn(a, "=");
-        for (uint32_t j = 0; j < p->desc.n_params; j++)
-            if (strlen(p->params[j].key) == n && !strncmp(p->params[j].key, a, n))
-                TRY(plugin_settings(p, (struct plugin_words){&a, 1}, settings, &c->arena, &settings, e));
+        char key[128];
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(a, "="), a);
+        if (plugin_find_param(p, key) >= 0)
+            TRY(plugin_settings(p, (struct plugin_words){&a, 1}, settings, &c->arena, &settings, e));
     }
     return plugin_params(p, settings, &c->arena, &c->values, e);
 }
@@ -211,6 +224,11 @@ static tare_status run_on_each(const struct check_test *t, struct check *c, int6
 {
     const struct plugin_file *f;
     TRY(plugin_file_open(c->options->path, &f, e));
+    if (check_words(f, c->options, e)) {
+        ++*tried;
+        c->untested = true;
+        return err_prefix(e, "nothing was tested");
+    }
     for (uint32_t i = 0; i < f->n; i++) {
         c->plugin = &f->plugins[i];
         const int32_t kind = c->plugin->desc.kind;

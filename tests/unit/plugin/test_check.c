@@ -197,6 +197,8 @@ static const struct {
     {"loses_session", "session_state", "save_session and load_session changed"},
     {"takes_short_session", "session_state", "load_session accepts a state that is cut short"},
     {"spoils_card", "card", "card does not write one JSON object"},
+    {"needs_folder", "linking", "it searches libraries in /opt/nowhere (DT_RUNPATH)"},
+    {"create_fails", "parameters", "nothing more was tested; add KEY=VALUE after the plugin's name"},
     {"no_entry", "loads", "exports no function tare_plugin_v1"},
     {"null_member", "loads", "the function compute is missing"},
 };
@@ -227,7 +229,7 @@ static void check__passes_good_plugins(void **state)
     static const char *const fixtures[] = {"good",           "good_verifier",   "good_clusterer",   "good_objective",
                                            "own_kl",         "good_curriculum", "good_environment", "plain_texts",
                                            "list_of_records"};
-    for (int i = 0; i < 7; i++) {
+    for (size_t i = 0; i < sizeof fixtures / sizeof *fixtures; i++) {
         const struct found f = check_file(fixture(fixtures[i]), NULL, 120);
         if (f.failed[0] || f.passed < 8) fail_msg("%s: %lld passed; %s", fixtures[i], (long long)f.passed, f.message);
     }
@@ -240,6 +242,11 @@ static void check__knows_its_tests(void **state)
     int64_t failed;
     const struct check_options o = {.path = fixture("good"), .only = "nothing"};
     assert_int_equal(check_run(&o, take, &f, &failed, &e), TARE_E_INVALID);
+    const char *word = "factr=1";
+    const struct check_options misspelt = {.path = fixture("good"), .assignments = &word, .n_assignments = 1, .limit = 60};
+    f = (struct found){.passed = 0};
+    assert_ok(check_run(&misspelt, take, &f, &failed, &e), &e);
+    assert_true(failed == 1 && strstr(f.message, "no plugin of the file has the parameter factr"));
     f = check_file("/nowhere.so", NULL, 1);
     assert_non_null(strstr(f.failed, "loads"));
 }
