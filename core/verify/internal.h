@@ -17,6 +17,7 @@ struct verifier {
     int64_t n_instances;               /* 1, or one per worker */
     struct plugin_instance **instance; /* [n_instances] */
     struct waiting *waiting;           /* NULL until the first submission */
+    const char *identity;              /* as a worker process told it; NULL: none, or no worker processes */
 };
 
 struct verify {
@@ -95,6 +96,8 @@ tare_status verify_place_segments(const struct verify *v, const struct verify_it
 tare_status worker_group_new(int n, struct worker **out, struct err *e);
 void worker_group_free(struct worker *p, int n);
 tare_status worker_group_start(const struct verify *v, int thread, struct err *e);
+/* Takes the verifiers' identities from the first worker's answer, right after it was started. */
+tare_status worker_group_identities(struct verify *v, struct err *e);
 tare_status worker_group_call(const struct verify *v, const struct verify_call *call, struct err *e);
 /* reply.c: reads the rest of a worker's reply to a call, after its status. w->bad: the reply is
  * truncated or has values that a verifier must not return, for instance because a plugin overwrote

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The value of a secret parameter is nowhere in a run's folder, the run database, the output, a sweep
 # or a report, in process and in worker processes, even if the plugin repeats it; a sweep over it is
-# refused.
+# refused. The verifier's identity is in the manifest of both.
 source "$(dirname "$0")/common.inc"
 teller=${FIXTURES:?}/tells_secret.so
 [ -e "$teller" ] || skip "the fixtures are not built"
@@ -14,6 +14,7 @@ nowhere() { # WHAT
 for isolate in thread process; do
     if "$TARE" train tiny.ini run.dir=$isolate verifier.isolate=$isolate "$@" > out.txt 2>&1; then ok; else bad "$isolate: $(tail -n 2 out.txt)"; fi
     grep -q 'asked with \*\*\*\*' out.txt && ok || bad "$isolate: the plugin's message is not there: $(tail -n 3 out.txt)"
+    grep -q '"identity": "tells_secret/0.1.0 refuse=false judge-7"' $isolate/manifest.json && ok || bad "$isolate: the identity: $(grep identity $isolate/manifest.json)"
     nowhere "a run with verifier.isolate = $isolate"
 done
 # It is the value that the plugin got, and the variable's name that was recorded.
