@@ -1,6 +1,7 @@
 /* Instances, and the calls into them. Every call keeps the floating-point environment, puts the
  * plugin's name in front of the plugin's error, and checks the outputs before they are used. */
 #include "base/fs.h"
+#include "base/json.h"
 #include "plugin/internal.h"
 
 #include <errno.h>
@@ -359,6 +360,17 @@ tare_status plugin_new(const struct plugin_wanted *w, struct plugin_instance **o
 
 enum { MOST_IDENTITY = 4096 };
 
+/* A description becomes a part of a line of JSON. Nothing written is an empty one. */
+static tare_status check_description(const struct plugin_instance *i, struct str *out, int64_t start, struct err *e)
+{
+    OWNED(json_decrefp) json_t *j = NULL;
+    struct err why = {0};
+    if (out->size == start) return str_add(out, "{}", -1, e);
+    if (!json_parse(out->data + start, out->size - start, "its text", &j, &why) && json_is_object(j)) return TARE_OK;
+    FAIL(e, TARE_E_PLUGIN, "%s %s: describe must write one JSON object%s%.200s", plugin_kind_name(i->plugin->desc.kind), i->name,
+         why.code ? ": " : "", why.code ? why.message : "");
+}
+
 tare_status plugin_describe_state(const struct plugin_instance *i, struct str *out, struct err *e)
 {
     struct plugin_call c;
@@ -369,7 +381,8 @@ tare_status plugin_describe_state(const struct plugin_instance *i, struct str *o
     plugin_enter(&c);
     TRY(plugin_leave(&c, i, "describe", -1, i->plugin->head->describe(i->self, &stream, &c.error), e));
     TRY(plugin_stream_end(&s, i, "describe", e));
-    return plugin_refuse_secrets(i, "describe", out->data ? out->data + start : NULL, out->size - start, e);
+    TRY(plugin_refuse_secrets(i, "describe", out->data ? out->data + start : NULL, out->size - start, e));
+    return check_description(i, out, start, e);
 }
 
 /* The identity is compared and recorded as a part of a line of text. */

@@ -51,7 +51,7 @@ set_target_properties(fixture_undefined_symbol PROPERTIES COMPILE_DEFINITIONS "C
 foreach(CASE plain_texts old_key_is_a_key old_key_of_two old_key_twice old_key_invalid doc_of_two_lines unit_with_escape default_not_utf8 summary_of_two_lines
         about_of_two_lines about_not_utf8 choice_twice choice_without_doc field_of_secret identity_binary identity_of_two_lines identity_not_utf8 identity_endless
         identity_with_secret describes_secret saves_secret logs_secret fails_with_secret measures_secret measures_oddly selects_beyond writes_null writes_negative
-        reads_on grows_at_load takes_half list_of_records)
+        reads_on grows_at_load takes_half list_of_records describes_in_words describes_a_list describes_two describes_nothing)
     tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/texts.c)
 endforeach()
 foreach(CASE needs_folder executable_stack)

@@ -38,6 +38,10 @@ enum cases {
     grows_at_load,
     takes_half,
     list_of_records,
+    describes_in_words,
+    describes_a_list,
+    describes_two,
+    describes_nothing,
 };
 #define IS(X) (CASE == X)
 
@@ -175,6 +179,10 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
 static tare_status describe(const void *self, const tare_stream *out, tare_error *error)
 {
     (void)error;
+    if (IS(describes_in_words)) return tare_say(out, "three \"rollouts");
+    if (IS(describes_a_list)) return tare_say(out, "[1,2]");
+    if (IS(describes_two)) return tare_say(out, "{}{}");
+    if (IS(describes_nothing)) return TARE_OK;
     return IS(describes_secret) ? tare_print(out, "{\"token\":\"%s\"}", ((const struct self *)self)->token) : tare_say(out, "{}");
 }
 

@@ -110,6 +110,25 @@ static void identity__is_a_line_of_text(void **state)
     str_free(&text);
 }
 
+static void describe__writes_one_json_object(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"describes_in_words", "describes_a_list", "describes_two"};
+    struct str text = {0};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        struct plugin_instance *i = with_secret(names[k], NULL);
+        fails_with(names[k], plugin_describe_state(i, &text, &e), TARE_E_PLUGIN,
+                   "estimator texts: describe must write one JSON object");
+        plugin_destroy(i);
+        str_clear(&text);
+    }
+    struct plugin_instance *i = with_secret("describes_nothing", NULL);
+    assert_ok(plugin_describe_state(i, &text, &e), &e);
+    assert_string_equal(text.data, "{}");
+    plugin_destroy(i);
+    str_free(&text);
+}
+
 static char logged[2000];
 static void on_log(void *ctx, enum log_level level, const char *text)
 {
@@ -297,6 +316,7 @@ int main(void)
         cmocka_unit_test(texts__are_lines_of_utf8),
         cmocka_unit_test(texts__of_parameters_are_shown),
         cmocka_unit_test(identity__is_a_line_of_text),
+        cmocka_unit_test(describe__writes_one_json_object),
         cmocka_unit_test(secrets__are_in_no_message),
         cmocka_unit_test(secrets__are_in_nothing_that_is_stored),
         cmocka_unit_test(secrets__written_for_their_variable_are_not_repeated),
