@@ -448,7 +448,14 @@ class Opened:
 
     def describe(self):
         """Returns the state as the plugin describes it, for display."""
-        return json.loads(self._refuse_secrets("describe", self._written("describe", self._table.describe, self._self)) or b"{}")
+        data = self._refuse_secrets("describe", self._written("describe", self._table.describe, self._self)) or b"{}"
+        try:
+            state = json.loads(data)
+        except ValueError:
+            state = None
+        if not isinstance(state, dict):
+            raise TareError("%s %s: describe must write one JSON object" % (abi.KINDS[self.kind], self.name), 80)
+        return state
 
     def identity(self):
         """Returns what results depend on in addition to name, version and parameters: the hash of a file, a

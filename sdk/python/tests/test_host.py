@@ -524,7 +524,8 @@ class Growth(unittest.TestCase):
 
             for name, part, call in (("identity_binary", "one line", lambda e: e.identity()), ("identity_with_secret", "secret", lambda e: e.identity()),
                                      ("describes_secret", "secret parameter token", lambda e: e.describe()),
-                                     ("saves_secret", "secret parameter token", lambda e: e.save()), ("writes_null", "incomplete", lambda e: e.save()),
+                                     ("describes_in_words", "one JSON object", lambda e: e.describe()),
+                                     ("describes_a_list", "one JSON object", lambda e: e.describe()), ("saves_secret", "secret parameter token", lambda e: e.save()), ("writes_null", "incomplete", lambda e: e.save()),
                                      ("writes_negative", "incomplete", lambda e: e.save()), ("reads_on", "not there", lambda e: e.load(e.save())),
                                      ("grows_at_load", "1000 after load, but was 1", lambda e: e.load(e.save())),
                                      ("fails_with_secret", r"log in as \*+$", lambda e: e.step(**batch))):
