@@ -143,24 +143,24 @@ static tare_status open_parts(struct run *r, struct err *e)
     return learner_open_hooks(r, e);
 }
 
-/* i: the plugin's instance in this process; NULL: its verdicts come from worker processes. */
-static tare_status add_plugin(struct manifest *m, struct manifest_plugin *list, const struct plugin *p,
-                              const struct plugin_instance *i, struct arena *a, struct err *e)
+static tare_status identity_of(const struct plugin_instance *i, struct arena *a, const char **out, struct err *e)
 {
     OWNED(str_free) struct str text = {0};
-    char *identity = NULL;
-    if (!p) return TARE_OK;
-    if (i && p->head->identity) {
-        TRY(plugin_identity(i, &text, e));
-        TRY(arena_strdup(a, text.data, text.size, &identity, e));
-    }
+    *out = NULL;
+    if (!i || !i->plugin->head->identity) return TARE_OK;
+    TRY(plugin_identity(i, &text, e));
+    return arena_strdup(a, text.data, text.size, (char **)(uintptr_t)out, e);
+}
+
+static void add_plugin(struct manifest *m, struct manifest_plugin *list, const struct plugin *p, const char *identity)
+{
+    if (!p) return;
     list[m->n_plugins++] = (struct manifest_plugin){.kind = plugin_kind_name(p->desc.kind),
                                                     .name = p->desc.name,
                                                     .version = p->desc.version,
                                                     .path = p->path,
                                                     .hash = p->hash,
                                                     .identity = identity};
-    return TARE_OK;
 }
 
 static tare_status add_plugins(const struct run *r, struct manifest *m, struct manifest_plugin *list, struct arena *a,
@@ -169,10 +169,16 @@ static tare_status add_plugins(const struct run *r, struct manifest *m, struct m
     const struct plugin_instance *const instances[] = {estimate_instance(r->learner.estimator),
                                                        objective_instance(r->engine.objective), curriculum_instance(r->curriculum),
                                                        r->cluster.encoder, r->cluster.codebook};
-    for (size_t k = 0; k < sizeof instances / sizeof *instances; k++)
-        if (instances[k]) TRY(add_plugin(m, list, instances[k]->plugin, instances[k], a, e));
-    for (int64_t k = 0; k < verify_n_components(r->engine.verify) && k < TARE_LIMIT_VERIFIERS; k++)
-        TRY(add_plugin(m, list, verify_plugin(r->engine.verify, k), verify_instance(r->engine.verify, k), a, e));
+    const struct verify *v = r->engine.verify;
+    const char *identity;
+    for (size_t k = 0; k < sizeof instances / sizeof *instances; k++) {
+        TRY(identity_of(instances[k], a, &identity, e));
+        if (instances[k]) add_plugin(m, list, instances[k]->plugin, identity);
+    }
+    for (int64_t k = 0; k < verify_n_components(v) && k < TARE_LIMIT_VERIFIERS; k++) {
+        TRY(identity_of(verify_instance(v, k), a, &identity, e));
+        add_plugin(m, list, verify_plugin(v, k), identity ? identity : verify_identity(v, k));
+    }
     return TARE_OK;
 }
 

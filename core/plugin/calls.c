@@ -62,7 +62,7 @@ tare_status plugin_verify(struct plugin_instance *i, const tare_completion *cons
 
 tare_status plugin_uses(const struct plugin *p, const tare_value *values, uint32_t *out, struct err *e)
 {
-    const struct plugin_instance none = {.plugin = p, .name = p->desc.name, .values = values};
+    const struct plugin_instance none = {.plugin = p, .name = p->desc.name, .values = values, .given = values};
     const uint32_t known = TARE_USES_ANSWER | TARE_USES_MAYBE_ANSWER | TARE_USES_ROW;
     struct plugin_call c;
     *out = TARE_USES_ANSWER;
@@ -127,7 +127,9 @@ tare_status plugin_explain(struct plugin_instance *i, tare_completion *completio
     if (!i->plugin->verifier->explain)
         FAIL(e, TARE_E_UNSUPPORTED, "verifier %s does not explain its verdicts", i->plugin->desc.name);
     plugin_enter(&c);
-    return plugin_leave(&c, i, "explain", -1, i->plugin->verifier->explain(i->self, completion, &stream, &c.error), e);
+    TRY(plugin_leave(&c, i, "explain", -1, i->plugin->verifier->explain(i->self, completion, &stream, &c.error), e));
+    if (out->size) plugin_hide_secrets(i, out->data, out->size);
+    return plugin_stream_end(&s, i, "explain", e);
 }
 
 /* ---------------------------------------------------------------- encoder and codebook */
@@ -158,7 +160,7 @@ tare_status plugin_fit(struct plugin_instance *i, const tare_text *items, int64_
     TRY(plugin_leave(
         &c, i, "fit", -1,
         encoder ? i->plugin->encoder->fit(i->self, items, n, &c.error) : i->plugin->codebook->fit(i->self, &prompts, &c.error), e));
-    return plugin_resize(i, e);
+    return plugin_resize(i, "fit", e);
 }
 
 tare_status plugin_assign(const struct plugin_instance *i, const struct plugin_assignment *q, struct err *e)

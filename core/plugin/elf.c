@@ -4,6 +4,7 @@
 #include "plugin/check/internal.h"
 
 #include <elf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,6 +75,11 @@ static tare_status check_header(const struct fs_map *m, Elf64_Ehdr *h, const cha
         if (p.p_type == PT_LOAD && !is_inside(m, p.p_offset, p.p_filesz))
             FAIL(e, TARE_E_CORRUPT, "%s: cut short: %lld bytes, but a segment ends at %llu", path, (long long)m->size,
                  (unsigned long long)(p.p_offset + p.p_filesz));
+        if (p.p_type == PT_GNU_STACK && p.p_flags & PF_X)
+            FAIL(
+                e, TARE_E_PLUGIN,
+                "%s: it needs an executable stack, which the loader would give to the whole program; link with -z noexecstack (an assembly file needs a section .note.GNU-stack)",
+                path);
     }
     return TARE_OK;
 }
@@ -161,4 +167,56 @@ tare_status elf_exports(const char *path, tare_status (*visit)(void *ctx, const 
         }
     fs_unmap(&m);
     return status;
+}
+
+/* Finds the bytes of an address of the loaded file; NULL: in no segment. */
+static const char *at_address(const struct fs_map *m, const Elf64_Ehdr *h, uint64_t address, uint64_t *left)
+{
+    for (unsigned i = 0; i < h->e_phnum; i++) {
+        Elf64_Phdr p;
+        memcpy(&p, m->data + h->e_phoff + i * sizeof p, sizeof p);
+        if (p.p_type != PT_LOAD || address < p.p_vaddr || address - p.p_vaddr >= p.p_filesz) continue;
+        *left = p.p_filesz - (address - p.p_vaddr);
+        return (const char *)m->data + p.p_offset + (address - p.p_vaddr);
+    }
+    return NULL;
+}
+
+/* Copies the folders of DT_RPATH or DT_RUNPATH. names: the address of the names; name: an offset. */
+static void copy_folders(const struct fs_map *m, const Elf64_Ehdr *h, uint64_t names, uint64_t name, struct elf_link *out)
+{
+    uint64_t left = 0;
+    const char *text = at_address(m, h, names + name, &left);
+    if (text && memchr(text, 0, left)) snprintf(out->folders, sizeof out->folders, "%s", text);
+}
+
+static void read_dynamic(const struct fs_map *m, const Elf64_Ehdr *h, const Elf64_Phdr *p, struct elf_link *out)
+{
+    uint64_t names = 0, name = UINT64_MAX;
+    if (!is_inside(m, p->p_offset, p->p_filesz)) return;
+    for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= p->p_filesz; at += sizeof(Elf64_Dyn)) {
+        Elf64_Dyn d;
+        memcpy(&d, m->data + p->p_offset + at, sizeof d);
+        if (d.d_tag == DT_NULL) break;
+        if (d.d_tag == DT_TEXTREL || (d.d_tag == DT_FLAGS && d.d_un.d_val & DF_TEXTREL)) out->code_relocations = true;
+        if (d.d_tag == DT_FLAGS && d.d_un.d_val & DF_STATIC_TLS) out->static_tls = true;
+        if (d.d_tag == DT_STRTAB) names = d.d_un.d_ptr;
+        if (d.d_tag == DT_RPATH || d.d_tag == DT_RUNPATH) name = d.d_un.d_val;
+    }
+    if (names && name != UINT64_MAX) copy_folders(m, h, names, name, out);
+}
+
+tare_status elf_linking(const char *path, struct elf_link *out, struct err *e)
+{
+    OWNED(fs_unmap) struct fs_map m = {0};
+    Elf64_Ehdr h;
+    *out = (struct elf_link){0};
+    TRY(fs_map(path, &m, e));
+    TRY(check_header(&m, &h, path, e));
+    for (unsigned i = 0; i < h.e_phnum; i++) {
+        Elf64_Phdr p;
+        memcpy(&p, m.data + h.e_phoff + i * sizeof p, sizeof p);
+        if (p.p_type == PT_DYNAMIC) read_dynamic(&m, &h, &p, out);
+    }
+    return TARE_OK;
 }

@@ -14,10 +14,15 @@ static void host_log(void *ctx, int32_t level, const char *message)
 {
     const struct plugin_instance *i = ctx;
     const enum log_level shown = level < TARE_LOG_DEBUG ? LOG_DEBUG : level > TARE_LOG_ERROR ? LOG_ERROR : (enum log_level)level;
-    if (i)
-        log_message(shown, "%s %s: %s", plugin_kind_name(i->plugin->desc.kind), i->name, message ? message : "");
-    else
+    if (!i) {
         log_message(shown, "plugin: %s", message ? message : "");
+        return;
+    }
+    char *copy = strdup(message ? message : "");
+    if (!copy) return;
+    plugin_hide_secrets(i, copy, (int64_t)strlen(copy));
+    log_message(shown, "%s %s: %s", plugin_kind_name(i->plugin->desc.kind), i->name, copy);
+    free(copy);
 }
 
 /* Header in front of each block of memory: where the block starts, and its size in bytes. */
@@ -69,14 +74,46 @@ static tare_status host_random(void *ctx, uint64_t stream, uint64_t counter, uin
     return TARE_OK;
 }
 
+enum { METRIC_NAME = 63 };
+
+/* Copies the beginning of a name for a message, without secrets and control characters. */
+static const char *shown_name(const struct plugin_instance *i, const char *name, char copy[64])
+{
+    snprintf(copy, 64, "%s", name);
+    plugin_hide_secrets(i, copy, (int64_t)strlen(copy));
+    for (char *c = copy; *c; c++)
+        if (*c < ' ' || *c > '~') *c = '?';
+    return copy;
+}
+
+/* A metric's name becomes a column of tables and a path of charts: letters, digits and "_.-/", where
+ * "/" separates parts that are not empty. */
+static bool metric_name_ok(const char *name)
+{
+    static const char ALLOWED[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-/";
+    const size_t n = strlen(name);
+    return n && n <= METRIC_NAME && strspn(name, ALLOWED) == n && name[n - 1] != '/' && *name != '/' && *name != '.' &&
+           !strstr(name, "//") && !strstr(name, "/.");
+}
+
 static void host_metric(void *ctx, const char *name, double value, int32_t how)
 {
-    const struct plugin_instance *i = ctx;
-    char full[224];
+    struct plugin_instance *i = ctx;
+    char full[METRIC_NAME + 160];
     if (!i || !i->env.metric || !name) return;
+    if (!metric_name_ok(name)) {
+        if (!__atomic_exchange_n(&i->misnamed, true, __ATOMIC_RELAXED))
+            log_warn(
+                "%s %s: a metric's name must have 1 to %d letters, digits and characters of \"_.-/\"; the metric '%.*s' and others of such names are left out",
+                plugin_kind_name(i->plugin->desc.kind), i->name, METRIC_NAME, 40, shown_name(i, name, (char[64]){0}));
+        return;
+    }
     const char *kind = plugin_kind_name(i->plugin->desc.kind);
+    char own[METRIC_NAME + 1];
+    snprintf(own, sizeof own, "%s", name);
+    plugin_hide_secrets(i, own, (int64_t)strlen(own));
     const bool renamed = strcmp(i->name, i->plugin->desc.name) != 0;
-    snprintf(full, sizeof full, "%s%s%s/%s", kind, renamed ? "." : "", renamed ? i->name : "", name);
+    snprintf(full, sizeof full, "%s%s%s/%s", kind, renamed ? "." : "", renamed ? i->name : "", own);
     i->env.metric(i->env.ctx, full, value, how);
 }
 

@@ -1,6 +1,7 @@
 /* Instances, and the calls into them. Every call keeps the floating-point environment, puts the
  * plugin's name in front of the plugin's error, and checks the outputs before they are used. */
 #include "base/fs.h"
+#include "base/json.h"
 #include "plugin/internal.h"
 
 #include <errno.h>
@@ -68,6 +69,7 @@ tare_status plugin_leave(struct plugin_call *c, const struct plugin_instance *i,
     char when[48] = "";
     if (step >= 0) snprintf(when, sizeof when, ", step %lld", (long long)step);
     c->error.message[sizeof c->error.message - 1] = 0;
+    plugin_hide_secrets(i, c->error.message, (int64_t)strlen(c->error.message));
     const bool known = strcmp(err_name(status), "failed") != 0;
     const char *kind = plugin_kind_name(i->plugin->desc.kind), *name = i->name;
     if (c->error.message[0]) FAIL(e, known ? status : TARE_E_GENERIC, "%s %s: %s%s: %s", kind, name, phase, when, c->error.message);
@@ -85,6 +87,14 @@ static bool is_text(const tare_param *p)
     return p->type == TARE_PARAM_STRING || p->type == TARE_PARAM_PATH;
 }
 
+/* True for [A-Za-z_][A-Za-z0-9_]*. */
+static bool is_variable(const char *text)
+{
+    static const char LETTERS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
+    const size_t first = strspn(text, LETTERS);
+    return first && strspn(text + first, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789") == strlen(text + first);
+}
+
 /* Writes the text that the plugin gets for a configured one: an absolute path, or the value of the
  * environment variable that a secret names. */
 static tare_status given_text(const struct plugin_instance *i, const tare_param *p, const char *text, char out[FS_PATH],
@@ -94,9 +104,15 @@ static tare_status given_text(const struct plugin_instance *i, const tare_param 
     *given = text;
     if (!*text) return TARE_OK;
     if (p->flags & TARE_PARAM_SECRET) {
+        if (!is_variable(text)) /* perhaps the secret itself, which no message repeats */
+            FAIL(
+                e, TARE_E_CONFIG,
+                "%s %s: %s is a secret: its value must be the name of an environment variable that has the secret, not the secret itself",
+                kind, i->name, p->key);
         *given = getenv(text);
         if (!*given)
-            FAIL(e, TARE_E_CONFIG, "%s %s: %s names the environment variable %s, which is not set", kind, i->name, p->key, text);
+            FAIL(e, TARE_E_CONFIG, "%s %s: %s names the environment variable %s, which is not set; export it before tare starts",
+                 kind, i->name, p->key, text);
     }
     if (p->type != TARE_PARAM_PATH || *text == '/') return TARE_OK;
     char folder[FS_PATH];
@@ -132,18 +148,29 @@ static tare_status copy_values(struct plugin_instance *i, const tare_value *valu
 
 /* ---------------------------------------------------------------- wants */
 
+enum { GUARD = 64, GUARD_BYTE = 0xa5 };
+
 tare_status plugin_select(const struct plugin *p, const tare_value *values, uint8_t *wanted, struct err *e)
 {
-    const struct plugin_instance none = {.plugin = p, .name = p->desc.name, .values = values};
+    const struct plugin_instance none = {.plugin = p, .name = p->desc.name, .values = values, .given = values};
+    const char *kind = plugin_kind_name(p->desc.kind), *name = p->desc.name;
     struct plugin_call c;
+    uint8_t own[TARE_LIMIT_WANTS + GUARD]; /* what is behind the wants shows a plugin that counts wrongly */
     memset(wanted, 1, p->desc.n_wants);
     if (!p->head->select || !p->desc.n_wants) return TARE_OK;
+    memset(own, GUARD_BYTE, sizeof own);
+    memset(own, 1, p->desc.n_wants);
     plugin_enter(&c);
-    TRY(plugin_leave(&c, &none, "select", -1, p->head->select(values, wanted, &c.error), e));
+    TRY(plugin_leave(&c, &none, "select", -1, p->head->select(values, own, &c.error), e));
+    for (uint32_t j = p->desc.n_wants; j < sizeof own; j++)
+        if (own[j] != GUARD_BYTE)
+            FAIL(e, TARE_E_PLUGIN, "%s %s: select wrote entry %u of wanted, but the plugin has %u wants", kind, name, j,
+                 p->desc.n_wants);
     for (uint32_t j = 0; j < p->desc.n_wants; j++)
-        if (wanted[j] > 1)
-            FAIL(e, TARE_E_PLUGIN, "%s %s: select wrote %u for the column %s; must be 0 or 1", plugin_kind_name(p->desc.kind),
-                 p->desc.name, wanted[j], p->wants[j].name);
+        if (own[j] > 1)
+            FAIL(e, TARE_E_PLUGIN, "%s %s: select wrote %u for the column %s; must be 0 or 1", kind, name, own[j],
+                 p->wants[j].name);
+    memcpy(wanted, own, p->desc.n_wants);
     return TARE_OK;
 }
 
@@ -191,7 +218,8 @@ tare_status plugin_column(const struct plugin_instance *i, uint32_t want, const 
 
 /* ---------------------------------------------------------------- create and destroy */
 
-tare_status plugin_resize(struct plugin_instance *i, struct err *e)
+/* Asks for the sizes. Returns false for a plugin without the function. */
+static bool ask_sizes(struct plugin_instance *i, tare_sizes *out, tare_status *status, struct err *e)
 {
     tare_status (*sizes)(const void *, tare_sizes *, tare_error *) = NULL;
     struct plugin_call c;
@@ -209,22 +237,40 @@ tare_status plugin_resize(struct plugin_instance *i, struct err *e)
         sizes = i->plugin->codebook->sizes;
         break;
     }
-    i->sizes = (tare_sizes){.struct_size = sizeof i->sizes};
-    if (!sizes) return TARE_OK;
+    *out = (tare_sizes){.struct_size = sizeof *out};
+    *status = TARE_OK;
+    if (!sizes) return false;
     plugin_enter(&c);
-    TRY(plugin_leave(&c, i, "sizes", -1, sizes(i->self, &i->sizes, &c.error), e));
+    *status = plugin_leave(&c, i, "sizes", -1, sizes(i->self, out, &c.error), e);
+    return true;
+}
+
+tare_status plugin_resize(struct plugin_instance *i, const char *after, struct err *e)
+{
+    const char *kind = plugin_kind_name(i->plugin->desc.kind);
+    tare_sizes now;
+    tare_status status;
+    if (!ask_sizes(i, &now, &status, e)) return TARE_OK;
+    TRY(status);
     const struct {
         const char *name;
-        int64_t size, most;
-    } all[] = {{"prepare", i->sizes.prepare, 1 << 30},
-               {"collect", i->sizes.collect, 1 << 30},
-               {"record", i->sizes.record, 1 << 20},
-               {"dim", i->sizes.dim, 1 << 24},
-               {"clusters", i->sizes.clusters, 1 << 30}};
-    for (size_t j = 0; j < sizeof all / sizeof *all; j++)
+        int64_t size, before, most;
+        bool learnt; /* by fit, and read by load */
+    } all[] = {{"prepare", now.prepare, i->sizes.prepare, 1 << 30, false},
+               {"collect", now.collect, i->sizes.collect, 1 << 30, false},
+               {"record", now.record, i->sizes.record, 1 << 20, false},
+               {"dim", now.dim, i->sizes.dim, 1 << 24, true},
+               {"clusters", now.clusters, i->sizes.clusters, 1 << 30, true}};
+    for (size_t j = 0; j < sizeof all / sizeof *all; j++) {
         if (all[j].size < 0 || all[j].size > all[j].most)
-            FAIL(e, TARE_E_PLUGIN, "%s %s: sizes: %s is %lld; must be 0 to %lld", plugin_kind_name(i->plugin->desc.kind), i->name,
-                 all[j].name, (long long)all[j].size, (long long)all[j].most);
+            FAIL(e, TARE_E_PLUGIN, "%s %s: sizes: %s is %lld; must be 0 to %lld", kind, i->name, all[j].name,
+                 (long long)all[j].size, (long long)all[j].most);
+        if (after && !all[j].learnt && all[j].size != all[j].before)
+            FAIL(e, TARE_E_PLUGIN, "%s %s: sizes: %s is %lld after %s, but was %lld; the sizes of an instance must stay the same",
+                 kind, i->name, all[j].name, (long long)all[j].size, after, (long long)all[j].before);
+    }
+    i->sizes = now;
+    i->sizes.struct_size = sizeof i->sizes;
     return TARE_OK;
 }
 
@@ -276,7 +322,7 @@ tare_status plugin_create(const struct plugin *p, const tare_value *values, int6
     TRY(plugin_leave(&c, i, "create", -1, p->head->create(&i->setup, &i->self, &c.error), e));
     struct plugin_instance *created = i;
     i = NULL;
-    const tare_status status = plugin_resize(created, e);
+    const tare_status status = plugin_resize(created, NULL, e);
     if (status)
         plugin_destroy(created);
     else
@@ -312,14 +358,47 @@ tare_status plugin_new(const struct plugin_wanted *w, struct plugin_instance **o
 
 /* ---------------------------------------------------------------- functions of every kind */
 
+enum { MOST_IDENTITY = 4096 };
+
+/* A description becomes a part of a line of JSON. Nothing written is an empty one. */
+static tare_status check_description(const struct plugin_instance *i, struct str *out, int64_t start, struct err *e)
+{
+    OWNED(json_decrefp) json_t *j = NULL;
+    struct err why = {0};
+    if (out->size == start) return str_add(out, "{}", -1, e);
+    if (!json_parse(out->data + start, out->size - start, "its text", &j, &why) && json_is_object(j)) return TARE_OK;
+    FAIL(e, TARE_E_PLUGIN, "%s %s: describe must write one JSON object%s%.200s", plugin_kind_name(i->plugin->desc.kind), i->name,
+         why.code ? ": " : "", why.code ? why.message : "");
+}
+
 tare_status plugin_describe_state(const struct plugin_instance *i, struct str *out, struct err *e)
 {
     struct plugin_call c;
     struct plugin_stream s = {.out = out};
     const tare_stream stream = plugin_stream(&s);
     if (!i->plugin->head->describe) return str_add(out, "{}", -1, e);
+    const int64_t start = out->size;
     plugin_enter(&c);
-    return plugin_leave(&c, i, "describe", -1, i->plugin->head->describe(i->self, &stream, &c.error), e);
+    TRY(plugin_leave(&c, i, "describe", -1, i->plugin->head->describe(i->self, &stream, &c.error), e));
+    TRY(plugin_stream_end(&s, i, "describe", e));
+    TRY(plugin_refuse_secrets(i, "describe", out->data ? out->data + start : NULL, out->size - start, e));
+    return check_description(i, out, start, e);
+}
+
+/* The identity is compared and recorded as a part of a line of text. */
+static tare_status check_identity(const struct plugin_instance *i, const struct str *text, struct err *e)
+{
+    const char *kind = plugin_kind_name(i->plugin->desc.kind);
+    if (text->size > MOST_IDENTITY)
+        FAIL(e, TARE_E_PLUGIN, "%s %s: identity wrote %lld bytes; at most %d: write a hash of what is longer", kind, i->name,
+             (long long)text->size, MOST_IDENTITY);
+    for (int64_t k = 0; k < text->size; k++)
+        if ((unsigned char)text->data[k] < ' ' || text->data[k] == 0x7f)
+            FAIL(e, TARE_E_PLUGIN, "%s %s: identity wrote the byte 0x%02x; it must be one line of text", kind, i->name,
+                 (unsigned char)text->data[k]);
+    if (str_utf8_error(text->data, text->size))
+        FAIL(e, TARE_E_PLUGIN, "%s %s: identity wrote bytes that are not UTF-8; write them as hexadecimal digits", kind, i->name);
+    return plugin_refuse_secrets(i, "identity", text->data, text->size, e);
 }
 
 tare_status plugin_identity(const struct plugin_instance *i, struct str *out, struct err *e)
@@ -339,5 +418,7 @@ tare_status plugin_identity(const struct plugin_instance *i, struct str *out, st
     if (!p->head->identity) return TARE_OK;
     plugin_enter(&c);
     TRY(plugin_leave(&c, i, "identity", -1, p->head->identity(i->self, &stream, &c.error), e));
+    TRY(plugin_stream_end(&s, i, "identity", e));
+    TRY(check_identity(i, &own, e));
     return own.size ? str_addf(out, e, " %.*s", (int)own.size, own.data) : TARE_OK;
 }

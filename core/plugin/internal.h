@@ -33,8 +33,11 @@ void plugin_folders(const struct plugin_search *search, int32_t kind, folder_vis
 tare_status plugin_find(const char *name, int32_t kind, const struct plugin_search *search, char *path, struct err *e);
 
 /* Asks the instance for its sizes again and checks them. Not an error for kinds without the function
- * sizes. */
-tare_status plugin_resize(struct plugin_instance *i, struct err *e);
+ * sizes. after: the function that was called; what it must not change is refused. */
+tare_status plugin_resize(struct plugin_instance *i, const char *after, struct err *e);
+
+/* Refuses what a plugin gave although its stream had failed. phase: its function. */
+tare_status plugin_stream_end(const struct plugin_stream *s, const struct plugin_instance *i, const char *phase, struct err *e);
 
 /* Returns the engine's rows, or rows for a curriculum without an engine. */
 tare_status plugin_dataset(struct plugin_instance *i, const tare_dataset **out, struct err *e);

@@ -92,7 +92,7 @@ tare_status param_parse(const tare_param *p, const char *text, const char *what,
     }
 }
 
-static int64_t find_param(const struct plugin *p, const char *key)
+int64_t plugin_find_param(const struct plugin *p, const char *key)
 {
     for (uint32_t i = 0; i < p->desc.n_params; i++) {
         if (!strcmp(p->params[i].key, key)) return i;
@@ -179,7 +179,7 @@ tare_status plugin_params_as(const struct plugin *p, const char *name, const str
     TRY(arena_new(a, &given, n, e));
     for (const struct config_param *s = settings; s; s = s->next) {
         if (strcmp(s->section, section)) continue;
-        const int64_t i = find_param(p, s->key);
+        const int64_t i = plugin_find_param(p, s->key);
         if (i < 0) return unknown_key(p, s, e);
         note_key(&p->params[i], s);
         if (!given[i]) given[i] = s;
@@ -205,7 +205,7 @@ tare_status plugin_check_params(const struct plugin *p, const struct config_para
     section_name(p, p->desc.name, section);
     for (const struct config_param *s = settings; s; s = s->next) {
         if (strcmp(s->section, section)) continue;
-        const int64_t i = find_param(p, s->key);
+        const int64_t i = plugin_find_param(p, s->key);
         snprintf(what, sizeof what, "%s: [%s] %s", s->where, section, s->key);
         const tare_status bad = i < 0 ? unknown_key(p, s, e) : param_parse(&p->params[i], s->value, what, &value, e);
         TRY(err_note_fault(faults, bad, e));

@@ -109,6 +109,8 @@ tare_status plugin_params(const struct plugin *p, const struct config_param *set
 /* Like plugin_params with the section [KIND.name], for a plugin that is used under another name. */
 tare_status plugin_params_as(const struct plugin *p, const char *name, const struct config_param *settings, struct arena *a,
                              const tare_value **out, struct err *e);
+/* Returns the index of the parameter with this name, now or earlier, or -1. */
+int64_t plugin_find_param(const struct plugin *p, const char *key);
 /* Checks each setting of the plugin's section separately, for unknown keys and invalid values.
  * faults: collects all faults; NULL: stops at the first. */
 tare_status plugin_check_params(const struct plugin *p, const struct config_param *settings, struct faults *faults, struct err *e);
@@ -167,6 +169,7 @@ struct plugin_instance {
     struct arena arena;   /* the copies above */
     int64_t n_clusters;
     int64_t allocated; /* bytes held through host->alloc; atomic */
+    bool misnamed;     /* a metric's name was refused; atomic */
 };
 
 /* Writes 1 or 0 for each want: those that the values need. wanted: [desc.n_wants]. Needs no
@@ -267,6 +270,12 @@ struct plugin_assignment {
 tare_status plugin_assign(const struct plugin_instance *i, const struct plugin_assignment *q, struct err *e);
 tare_status plugin_cluster_name(const struct plugin_instance *i, int64_t k, struct str *out, struct err *e);
 
+/* Overwrites the values of the instance's secrets in a text, or refuses bytes that contain one. Values
+ * below 4 and 8 bytes are not looked for: they may be there by chance. what: the function that gave
+ * the bytes. */
+void plugin_hide_secrets(const struct plugin_instance *i, char *text, int64_t n);
+tare_status plugin_refuse_secrets(const struct plugin_instance *i, const char *what, const char *data, int64_t n, struct err *e);
+
 /* Every kind. Appends one line of text with name, version, parameters (secrets left out) and the text
  * of its identity function. Equal lines mean equal results. */
 tare_status plugin_identity(const struct plugin_instance *i, struct str *out, struct err *e);
@@ -301,6 +310,7 @@ struct plugin_stream {
     const char *data;
     int64_t at, size;       /* at: bytes written, or read */
     bool full;              /* more than PLUGIN_MOST_STATE was written */
+    tare_status failed;     /* the first status other than TARE_OK that the plugin got */
     uint32_t state_version; /* of the plugin that wrote the data; 0: unknown */
     /* For a text of people: at most this many bytes are kept, and the text is cut at a character. 0:
      * no limit but PLUGIN_MOST_STATE. */

@@ -33,7 +33,7 @@ struct frame {
 static tare_status keep_text(struct plugin_stream *s, const char *text, int64_t size)
 {
     const int64_t room = s->keep - s->at;
-    s->at += size;
+    s->at = size > INT64_MAX - s->at ? INT64_MAX : s->at + size;
     if (room <= 0) return TARE_OK;
     for (int64_t i = room; size > room && i > 0; i--)
         if (((unsigned char)text[i] & 0xC0) != 0x80) {
@@ -43,9 +43,8 @@ static tare_status keep_text(struct plugin_stream *s, const char *text, int64_t 
     return size == 0 ? TARE_OK : str_add(s->out, text, size < room ? size : room, NULL);
 }
 
-static tare_status stream_write(void *ctx, const void *data, int64_t size)
+static tare_status write_bytes(struct plugin_stream *s, const void *data, int64_t size)
 {
-    struct plugin_stream *s = ctx;
     if (size < 0 || (size && !data)) return TARE_E_INVALID;
     if (s->keep) return keep_text(s, data, size);
     s->full = s->full || size > PLUGIN_MOST_STATE - s->at;
@@ -54,14 +53,29 @@ static tare_status stream_write(void *ctx, const void *data, int64_t size)
     return size == 0 ? TARE_OK : str_add(s->out, data, size, NULL);
 }
 
-static tare_status stream_read(void *ctx, void *data, int64_t size)
+static tare_status read_bytes(struct plugin_stream *s, void *data, int64_t size)
 {
-    struct plugin_stream *s = ctx;
     if (size < 0 || (size && !data)) return TARE_E_INVALID;
     if (size > s->size - s->at) return TARE_E_CORRUPT;
     if (size) memcpy(data, s->data + s->at, (size_t)size);
     s->at += size;
     return TARE_OK;
+}
+
+static tare_status stream_write(void *ctx, const void *data, int64_t size)
+{
+    struct plugin_stream *s = ctx;
+    const tare_status status = write_bytes(s, data, size);
+    if (!s->failed) s->failed = status;
+    return status;
+}
+
+static tare_status stream_read(void *ctx, void *data, int64_t size)
+{
+    struct plugin_stream *s = ctx;
+    const tare_status status = read_bytes(s, data, size);
+    if (!s->failed) s->failed = status;
+    return status;
 }
 
 tare_stream plugin_stream(struct plugin_stream *s)
@@ -74,6 +88,16 @@ tare_stream plugin_stream(struct plugin_stream *s)
                          .state_version = s->state_version};
 }
 
+tare_status plugin_stream_end(const struct plugin_stream *s, const struct plugin_instance *i, const char *phase, struct err *e)
+{
+    const char *kind = plugin_kind_name(i->plugin->desc.kind);
+    if (s->full) FAIL(e, TARE_E_PLUGIN, "%s %s: %s wrote more than %lld GiB", kind, i->name, phase, PLUGIN_MOST_STATE >> 30);
+    if (s->failed)
+        FAIL(e, s->failed == TARE_E_INVALID ? TARE_E_PLUGIN : s->failed, "%s %s: %s goes on after its stream failed (%s): %s", kind,
+             i->name, phase, err_name(s->failed), s->out ? "what it wrote is incomplete" : "it read bytes that are not there");
+    return TARE_OK;
+}
+
 /* ---------------------------------------------------------------- the plugin's own bytes */
 
 tare_status plugin_save_raw(const struct plugin_instance *i, struct str *out, struct err *e)
@@ -84,11 +108,11 @@ tare_status plugin_save_raw(const struct plugin_instance *i, struct str *out, st
     const tare_head *head = i->plugin->head;
     if (!head->save) return TARE_OK;
     plugin_enter(&c);
+    const int64_t start = out->size;
     const tare_status status = plugin_leave(&c, i, "save", -1, head->save(i->self, &stream, &c.error), e);
-    if (s.full)
-        FAIL(e, TARE_E_PLUGIN, "%s %s: save wrote more than %lld GiB of state", plugin_kind_name(i->plugin->desc.kind),
-             i->plugin->desc.name, PLUGIN_MOST_STATE >> 30);
-    return status;
+    if (s.full || !status) TRY(plugin_stream_end(&s, i, "save", e));
+    TRY(status);
+    return plugin_refuse_secrets(i, "save", out->data ? out->data + start : NULL, out->size - start, e);
 }
 
 /* version: the format's, of the plugin that wrote the bytes; 0: unknown */
@@ -105,9 +129,10 @@ static tare_status load_bytes(struct plugin_instance *i, const void *data, int64
     if (!head->load) return TARE_OK;
     plugin_enter(&c);
     if (plugin_leave(&c, i, "load", -1, head->load(i->self, &stream, &c.error), e)) return err_prefix(e, "%s", where);
+    if (plugin_stream_end(&s, i, "load", e)) return err_prefix(e, "%s", where);
     if (s.at != n)
         FAIL(e, TARE_E_CORRUPT, "%s: %s %s read %lld of %lld bytes of its state", where, kind, name, (long long)s.at, (long long)n);
-    return plugin_resize(i, e);
+    return plugin_resize(i, "load", e);
 }
 
 tare_status plugin_load_raw(struct plugin_instance *i, const void *data, int64_t n, const char *where, struct err *e)
@@ -124,12 +149,25 @@ static const char *vendor_of(const struct plugin *p)
     return vendor ? vendor : "";
 }
 
+/* Writes a parameter's value without the newline that ends it in the frame: "\\n" for a newline and
+ * "\\\\" for a backslash. */
+static tare_status locked_text(const struct plugin_instance *i, uint32_t param, tare_value value, struct str *out, struct err *e)
+{
+    OWNED(str_free) struct str text = {0};
+    TRY(plugin_value_text(i->plugin, param, value, &text, e));
+    for (int64_t k = 0; k < text.size; k++) {
+        const char c = text.data[k];
+        TRY(c == '\n' ? str_add(out, "\\n", 2, e) : c == '\\' ? str_add(out, "\\\\", 2, e) : str_add(out, &c, 1, e));
+    }
+    return TARE_OK;
+}
+
 static tare_status locked_params(const struct plugin_instance *i, struct str *out, struct err *e)
 {
     for (uint32_t j = 0; j < i->plugin->desc.n_params; j++) {
         if (!(i->plugin->params[j].flags & TARE_PARAM_LOCKED_ON_RESUME)) continue;
         TRY(str_addf(out, e, "%s=", i->plugin->params[j].key));
-        TRY(plugin_value_text(i->plugin, j, i->values[j], out, e));
+        TRY(locked_text(i, j, i->values[j], out, e));
         TRY(str_add(out, "\n", 1, e));
     }
     return TARE_OK;
@@ -192,11 +230,11 @@ static tare_status check_locked_param(const struct plugin_instance *i, uint32_t 
     OWNED(str_free) struct str now = {0}, fallback = {0};
     int then_size = 0;
     const char *then = locked_value(saved, n, row->key, &then_size);
-    TRY(plugin_value_text(p, param, i->values[param], &now, e));
+    TRY(locked_text(i, param, i->values[param], &now, e));
     if (!then && row->fallback) {
         tare_value value;
         TRY(param_parse(row, row->fallback, "a default", &value, e));
-        TRY(plugin_value_text(p, param, value, &fallback, e));
+        TRY(locked_text(i, param, value, &fallback, e));
         if (now.size != fallback.size || memcmp(now.data, fallback.data, (size_t)now.size))
             FAIL(
                 e, TARE_E_CONFIG,

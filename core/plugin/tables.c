@@ -1,5 +1,7 @@
 #include "plugin/tables.h"
 
+#include "base/str.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +20,90 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+tare_status plugin_check_line(const struct plugin_subject *s, const char *what, const char *text, struct err *e)
+{
+    if (!text) return TARE_OK;
+    if (str_utf8_error(text, (int64_t)strlen(text)))
+        FAIL(e, TARE_E_PLUGIN, "%s: %s: %s is not valid UTF-8", s->path, s->name, what);
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        if (*c < ' ' || *c == 0x7f)
+            FAIL(e, TARE_E_PLUGIN, "%s: %s: %s has the control character 0x%02x; it must be one line of text", s->path, s->name,
+                 what, *c);
+    return TARE_OK;
+}
+
 /* ---------------------------------------------------------------- parameters */
+
+enum { MOST_CHOICES = 256, MOST_OLD_KEYS = 32 };
+
+/* Checks the texts that documents, INI sections and forms show. */
+static tare_status check_param_texts(const struct plugin_subject *s, const tare_param *p, struct err *e)
+{
+    char what[160];
+    snprintf(what, sizeof what, "the documentation of parameter %s", p->key);
+    TRY(plugin_check_line(s, what, p->doc, e));
+    if (p->fallback && str_utf8_error(p->fallback, (int64_t)strlen(p->fallback)))
+        FAIL(e, TARE_E_PLUGIN, "%s: %s: the default of parameter %s is not valid UTF-8", s->path, s->name, p->key);
+    snprintf(what, sizeof what, "the unit of parameter %s", p->key);
+    TRY(plugin_check_line(s, what, p->unit, e));
+    snprintf(what, sizeof what, "the group of parameter %s", p->key);
+    return plugin_check_line(s, what, p->group, e);
+}
+
+static tare_status check_choices(const struct plugin_subject *s, const tare_param *p, struct err *e)
+{
+    char what[160];
+    snprintf(what, sizeof what, "a choice of parameter %s", p->key);
+    for (int64_t i = 0; p->type == TARE_PARAM_CHOICE && p->choices[i]; i++) {
+        if (i == MOST_CHOICES)
+            FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s has more than %d choices; is the NULL at the end missing?", s->path,
+                 s->name, p->key, MOST_CHOICES);
+        TRY(plugin_check_line(s, what, p->choices[i], e));
+        for (int64_t j = 0; j < i; j++)
+            if (!strcmp(p->choices[i], p->choices[j]))
+                FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s has the choice '%s' twice", s->path, s->name, p->key, p->choices[i]);
+        if (!p->choice_docs) continue;
+        if (!p->choice_docs[i])
+            FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s has choice_docs, but none for the choice '%s'", s->path, s->name, p->key,
+                 p->choices[i]);
+        TRY(plugin_check_line(s, what, p->choice_docs[i], e));
+    }
+    return TARE_OK;
+}
+
+/* True if parameter i has a key, or an earlier name before the first n. */
+static bool has_key(const tare_param *p, const char *key, int64_t n)
+{
+    if (!strcmp(p->key, key)) return true;
+    for (int64_t k = 0; p->old_keys && p->old_keys[k] && k < n; k++)
+        if (!strcmp(p->old_keys[k], key)) return true;
+    return false;
+}
+
+/* Checks that a key of the user names one parameter, whatever its age. Runs when all rows are
+ * copied. */
+static tare_status check_old_keys(const struct plugin_subject *s, const tare_param *all, uint32_t n, struct err *e)
+{
+    for (uint32_t i = 0; i < n; i++)
+        for (int64_t k = 0; all[i].old_keys && all[i].old_keys[k]; k++) {
+            const char *old = all[i].old_keys[k];
+            if (k == MOST_OLD_KEYS)
+                FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s has more than %d old_keys; is the NULL at the end missing?", s->path,
+                     s->name, all[i].key, MOST_OLD_KEYS);
+            if (!plugin_name_ok(old))
+                FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s has an invalid name in old_keys: must be [a-z][a-z0-9_]*", s->path,
+                     s->name, all[i].key);
+            for (uint32_t j = 0; j <= i; j++)
+                if (has_key(&all[j], old, j == i ? k : MOST_OLD_KEYS))
+                    FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s lists %s in old_keys, which is also a name of parameter %s",
+                         s->path, s->name, all[i].key, old, all[j].key);
+            for (uint32_t j = i + 1; j < n; j++)
+                if (!strcmp(all[j].key, old))
+                    FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s lists %s in old_keys, which is also a name of parameter %s",
+                         s->path, s->name, all[i].key, old, all[j].key);
+        }
+    return TARE_OK;
+}
 
 /* Checks that the flags of a parameter fit together and its type. */
 static tare_status check_param_flags(const struct plugin_subject *s, const tare_param *p, struct err *e)
@@ -59,6 +144,8 @@ static tare_status check_param(const struct plugin_subject *s, const tare_param 
     if (!p->doc || !*p->doc) FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s has no documentation", s->path, s->name, p->key);
     if (p->type == TARE_PARAM_CHOICE && (!p->choices || !p->choices[0]))
         FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s is a choice without choices", s->path, s->name, p->key);
+    TRY(check_param_texts(s, p, e));
+    TRY(check_choices(s, p, e));
     TRY(check_param_flags(s, p, e));
     if (!p->fallback != !!(p->flags & TARE_PARAM_REQUIRED))
         FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s %s", s->path, s->name, p->key,
@@ -87,7 +174,7 @@ tare_status plugin_copy_params(const struct plugin_subject *s, struct plugin *p,
         memcpy(&copy[i], (const char *)d->params + (size_t)i * d->param_size, smaller(d->param_size, sizeof *copy));
         TRY(check_param(s, copy, i, e));
     }
-    return TARE_OK;
+    return check_old_keys(s, copy, d->n_params, e);
 }
 
 /* ---------------------------------------------------------------- wants */
@@ -118,8 +205,11 @@ static tare_status check_row_key(const struct plugin_subject *s, const struct pl
     const char *key = w->name + strlen("row.");
     if (*key != '$') return TARE_OK;
     for (uint32_t i = 0; i < p->desc.n_params; i++)
-        if (!strcmp(p->params[i].key, key + 1) && p->params[i].type == TARE_PARAM_STRING) return TARE_OK;
-    FAIL(e, TARE_E_PLUGIN, "%s: %s: it wants the field \"%s\", but has no parameter %s of the type TARE_PARAM_STRING", s->path,
+        if (!strcmp(p->params[i].key, key + 1) && p->params[i].type == TARE_PARAM_STRING &&
+            !(p->params[i].flags & TARE_PARAM_SECRET))
+            return TARE_OK;
+    FAIL(e, TARE_E_PLUGIN,
+         "%s: %s: it wants the field \"%s\", but has no parameter %s of the type TARE_PARAM_STRING that is not secret", s->path,
          s->name, w->name, key + 1);
 }
 
@@ -127,6 +217,7 @@ static tare_status check_want(const struct plugin_subject *s, const struct plugi
                               struct err *e)
 {
     if (!w->name || !*w->name) FAIL(e, TARE_E_PLUGIN, "%s: %s: a want has no name", s->path, s->name);
+    TRY(plugin_check_line(s, "the name of a want", w->name, e));
     if (w->flags & ~(uint32_t)TARE_WANT_OPTIONAL)
         FAIL(e, TARE_E_PLUGIN, "%s: %s: the want \"%s\" has the unknown flags 0x%x; clear them, or update tare", s->path, s->name,
              w->name, w->flags & ~(uint32_t)TARE_WANT_OPTIONAL);

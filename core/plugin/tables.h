@@ -13,6 +13,9 @@ struct plugin_subject {
 
 enum { PLUGIN_MOST_STRUCT = 4096 };
 
+/* Refuses a text that is not one line of UTF-8: it would break the INI sections, tables and messages
+ * that show it. what: names it in the message. text NULL: nothing to check. */
+tare_status plugin_check_line(const struct plugin_subject *s, const char *what, const char *text, struct err *e);
 /* Fills p->params from p->desc. */
 tare_status plugin_copy_params(const struct plugin_subject *s, struct plugin *p, struct err *e);
 /* Fills p->wants and p->column from p->desc. */

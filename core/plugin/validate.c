@@ -29,7 +29,9 @@ static tare_status check_about(const struct plugin_subject *s, const tare_descri
     for (int64_t i = 0; d->about && d->about[i]; i += 2) {
         if (i >= 64)
             FAIL(e, TARE_E_PLUGIN, "%s: %s: about has more than 32 pairs; is the NULL at the end missing?", s->path, s->name);
+        TRY(plugin_check_line(s, "a key of about", d->about[i], e));
         if (!d->about[i + 1]) FAIL(e, TARE_E_PLUGIN, "%s: %s: about has the key %s without a value", s->path, s->name, d->about[i]);
+        TRY(plugin_check_line(s, d->about[i], d->about[i + 1], e));
     }
     return TARE_OK;
 }
@@ -51,6 +53,9 @@ static tare_status check_descriptor(struct plugin_subject *s, const tare_descrip
     if (d->flags || d->reserved)
         FAIL(e, TARE_E_PLUGIN, "%s: %s: its descriptor has the unknown flags 0x%x (reserved 0x%x); set both to 0, or update tare",
              s->path, s->name, d->flags, d->reserved);
+    TRY(plugin_check_line(s, "version", d->version, e));
+    TRY(plugin_check_line(s, "summary", d->summary, e));
+    TRY(plugin_check_line(s, "license", d->license, e));
     return check_about(s, d, e);
 }
 
@@ -115,6 +120,8 @@ static tare_status check_plugin(const char *path, const tare_plugin *raw, struct
         FAIL(e, TARE_E_PLUGIN, "%s: its tare_plugin has the unknown flags 0x%x; set flags to 0, or update tare", path, raw->flags);
     if (!raw->n_descriptors || raw->n_descriptors > TARE_LIMIT_DESCRIPTORS || !raw->descriptors)
         FAIL(e, TARE_E_PLUGIN, "%s: contains %u descriptors; must be 1 to %d", path, raw->n_descriptors, TARE_LIMIT_DESCRIPTORS);
+    const struct plugin_subject file = {.path = path, .name = "the file"};
+    TRY(plugin_check_line(&file, "build", raw->build, e));
     return TARE_OK;
 }
 

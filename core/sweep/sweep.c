@@ -115,27 +115,6 @@ static tare_status check_plugin(const struct config *c, const char *name, int32_
     return plugin_params(p, c->params, &a, &values, e);
 }
 
-/* Refuses an axis over a parameter that holds a secret: its values would be in names and records. */
-static tare_status check_secrets(const struct sweep *s, const struct config *c, struct err *e)
-{
-    const struct plugin_search search = {.folder = c->run.plugins};
-    for (int64_t i = 0; i < s->plan.n_axes; i++) {
-        const char *key = s->plan.axes[i].key, *name = strchr(key, '.') + 1, *dot = strchr(name, '.');
-        const int32_t kind = config_kind_of_section(key);
-        const struct plugin *p;
-        struct err unused;
-        char plugin[128];
-        if (!dot || !kind) continue;
-        snprintf(plugin, sizeof plugin, "%.*s", (int)(dot - name), name);
-        if (plugin_open(plugin, kind, &search, &p, &unused)) continue; /* reported with the cell that uses it */
-        for (uint32_t k = 0; k < p->desc.n_params; k++)
-            if (!strcmp(p->params[k].key, dot + 1) && (p->params[k].flags & TARE_PARAM_SECRET))
-                FAIL(e, TARE_E_CONFIG, "sweep.%s: the parameter holds a secret and cannot be swept; set it outside of [sweep]",
-                     key);
-    }
-    return TARE_OK;
-}
-
 /* Checks the metric now: an unknown one would be noticed only at the end. */
 static tare_status check_metric(const struct sweep *s, const struct config *c, struct err *e)
 {
@@ -150,7 +129,7 @@ static tare_status take_config(struct sweep *s, struct sweep_job *job, const str
     const char *path = NULL;
     for (int32_t kind = PLUGIN_FIRST_KIND; kind <= PLUGIN_LAST_KIND; kind++)
         if (config_kind_is_single(kind)) TRY(check_plugin(c, config_kind_choice(c, kind), kind, e));
-    TRY(check_secrets(s, c, e));
+    TRY(sweep_check_secrets(&s->plan, c, e));
     TRY(check_metric(s, c, e));
     if (!s->verifiers.size || strcmp(s->verifiers.data, c->verifier.plugins) != 0)
         TRY(str_addf(&s->verifiers, e, " %s", c->verifier.plugins));

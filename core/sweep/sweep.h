@@ -80,6 +80,8 @@ struct sweep_mode {
 
 /* ---- grid.c: Turns [sweep] of a loaded configuration into axes and cells. Has no side effects. */
 tare_status sweep_grid(const struct config *c, struct arena *a, struct sweep_plan *out, struct err *e);
+/* Refuses an axis over a parameter that holds a secret: its values would be in names and records. */
+tare_status sweep_check_secrets(const struct sweep_plan *plan, const struct config *c, struct err *e);
 /* TARE_E_CONFIG: an axis, or the sweep itself, sets the key of an override "section.key=value" in
  * every cell. */
 tare_status sweep_check_overrides(const struct sweep_plan *plan, const struct config *c, const char *const *overrides, int64_t n,

@@ -17,6 +17,7 @@ struct verifier {
     int64_t n_instances;               /* 1, or one per worker */
     struct plugin_instance **instance; /* [n_instances] */
     struct waiting *waiting;           /* NULL until the first submission */
+    const char *identity;              /* as a worker process told it; NULL: none, or no worker processes */
 };
 
 struct verify {
@@ -47,6 +48,9 @@ struct verify_output {
 };
 /* Makes an empty verdict. extracted, note: NULL: not wanted. */
 void verify_output_open(struct verify_output *o, struct verify_text *extracted, struct verify_text *note);
+/* Overwrites the plugin's secrets in the texts of a verdict, which are recorded with the run. v: that
+ * of an opened output. */
+void verify_output_hide(const tare_verdict *v, const struct plugin_instance *i);
 /* Replaces what was written by a verdict of the host: reward 0, no extracted text, this note. */
 void verify_output_lose(struct verify_output *o, int32_t code, const char *note);
 /* Writes to a stream of an output; no-op for NULL. */
@@ -92,6 +96,8 @@ tare_status verify_place_segments(const struct verify *v, const struct verify_it
 tare_status worker_group_new(int n, struct worker **out, struct err *e);
 void worker_group_free(struct worker *p, int n);
 tare_status worker_group_start(const struct verify *v, int thread, struct err *e);
+/* Takes the verifiers' identities from the first worker's answer, right after it was started. */
+tare_status worker_group_identities(struct verify *v, struct err *e);
 tare_status worker_group_call(const struct verify *v, const struct verify_call *call, struct err *e);
 /* reply.c: reads the rest of a worker's reply to a call, after its status. w->bad: the reply is
  * truncated or has values that a verifier must not return, for instance because a plugin overwrote

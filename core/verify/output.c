@@ -48,6 +48,18 @@ void verify_put(const tare_stream *out, tare_text text)
     if (out) write_text(out->ctx, text.data, text.size);
 }
 
+static void hide_in(const tare_stream *stream, const struct plugin_instance *i)
+{
+    struct verify_text *t = stream ? stream->ctx : NULL;
+    if (t) plugin_hide_secrets(i, t->data, t->size);
+}
+
+void verify_output_hide(const tare_verdict *v, const struct plugin_instance *i)
+{
+    hide_in(v->extracted, i);
+    hide_in(v->note, i);
+}
+
 void verify_output_lose(struct verify_output *o, int32_t code, const char *note)
 {
     o->verdict.code = code;

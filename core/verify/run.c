@@ -82,7 +82,10 @@ static tare_status call_plugin(const struct verify *v, const struct verify_call 
         a->completions[i] = &a->completion[i];
         a->verdicts[i] = &call->outputs[i].verdict;
     }
-    return plugin_verify(f->instance[f->n_instances > 1 ? call->thread : 0], a->completions, a->verdicts, call->n, e);
+    struct plugin_instance *i = f->instance[f->n_instances > 1 ? call->thread : 0];
+    TRY(plugin_verify(i, a->completions, a->verdicts, call->n, e));
+    for (int64_t k = 0; k < call->n; k++) verify_output_hide(a->verdicts[k], i);
+    return TARE_OK;
 }
 
 /* Only the first verifier's texts are kept. */

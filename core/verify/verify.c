@@ -202,6 +202,7 @@ tare_status verify_open(const struct config *c, const struct plugin_search *sear
     if (!s) s = add_all(v, c, search, env, list, e);
     /* report a plugin that refuses to open now */
     if (!s && o.processes) s = worker_group_start(v, 0, e);
+    if (!s && o.processes) s = worker_group_identities(v, e);
     mem_free(list);
     if (s)
         verify_close(v);
@@ -233,6 +234,11 @@ const struct plugin *verify_plugin(const struct verify *v, int64_t c)
 struct plugin_instance *verify_instance(const struct verify *v, int64_t c)
 {
     return c < v->n_verifiers && v->verifiers[c].n_instances ? v->verifiers[c].instance[0] : NULL;
+}
+
+const char *verify_identity(const struct verify *v, int64_t c)
+{
+    return c < v->n_verifiers ? v->verifiers[c].identity : NULL;
 }
 
 bool verify_repeats(const struct verify *v, int64_t c)

@@ -73,6 +73,9 @@ const char *verify_component_name(const struct verify *v, int64_t c);
 const struct plugin *verify_plugin(const struct verify *v, int64_t c); /* NULL for overlong */
 /* One instance, for plugin_explain; NULL for overlong. */
 struct plugin_instance *verify_instance(const struct verify *v, int64_t c);
+/* The identity of a verifier in worker processes, as plugin_identity writes it; NULL: in this process,
+ * or without the function. */
+const char *verify_identity(const struct verify *v, int64_t c);
 /* True if verifier c gives a completion the same verdict every time, so that a recorded one can be
  * compared. */
 bool verify_repeats(const struct verify *v, int64_t c);

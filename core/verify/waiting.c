@@ -176,6 +176,7 @@ static tare_status take_done(const struct verify *v, int64_t c, struct waiting *
         if (w->polled.state[k] == TARE_TICKET_OPEN) continue;
         const tare_completion completion = verify_completion(&t->item, t->deadline_ns);
         const tare_status s = plugin_take(instance_of(v, c), &completion, t->number, &t->output.verdict, e);
+        if (!s) verify_output_hide(&t->output.verdict, instance_of(v, c));
         t->state = s ? NOTHING : JUDGED;
         w->open--;
         if (s) return name_ticket(t, e);

@@ -12,6 +12,7 @@ enum { ITEM_LEAST = 96 }; /* minimum bytes of an item in a request: twelve field
 
 struct worker_state {
     struct plugin_instance *instance[TARE_LIMIT_VERIFIERS];
+    tare_text identity[TARE_LIMIT_VERIFIERS]; /* size 0: a verifier without the function */
     int64_t n;
     struct arena arena, step; /* step: memory of a request */
     struct judging {
@@ -60,6 +61,17 @@ static tare_status open_same(const char *name, uint64_t hash, const struct plugi
     return TARE_OK;
 }
 
+static tare_status take_identity(struct worker_state *w, int64_t c, struct err *e)
+{
+    OWNED(str_free) struct str text = {0};
+    char *copy;
+    if (!w->instance[c]->plugin->head->identity) return TARE_OK;
+    TRY(plugin_identity(w->instance[c], &text, e));
+    TRY(arena_strdup(&w->arena, text.data, text.size, &copy, e));
+    w->identity[c] = (tare_text){copy, text.size};
+    return TARE_OK;
+}
+
 static tare_status open_verifiers(struct worker_state *w, struct wire *in, struct err *e)
 {
     struct plugin_env env = {.seed = (uint64_t)wire_int(in), .ctx = w, .metric = on_metric};
@@ -85,6 +97,7 @@ static tare_status open_verifiers(struct worker_state *w, struct wire *in, struc
         TRY(plugin_params(p, params, &w->arena, &values, e));
         TRY(plugin_create(p, values, 0, &env, &w->instance[c], e));
         w->n = c + 1;
+        TRY(take_identity(w, c, e));
     }
     return TARE_OK;
 }
@@ -141,7 +154,9 @@ static tare_status verify_request(struct worker_state *w, struct wire *in, struc
     TRY(allocate_verdicts(w, n, w->instance[c]->plugin->verifier->flags & TARE_VERIFIER_GIVES_SEGMENTS, e));
     for (int64_t i = 0; i < n; i++) w->judging.completion[i] = take_completion(in, deadline);
     if (in->bad) FAIL(e, TARE_E_CORRUPT, "a worker got an invalid request");
-    return plugin_verify(w->instance[c], w->judging.completions, w->judging.verdicts, n, e);
+    TRY(plugin_verify(w->instance[c], w->judging.completions, w->judging.verdicts, n, e));
+    for (int64_t i = 0; i < n; i++) verify_output_hide(w->judging.verdicts[i], w->instance[c]);
+    return TARE_OK;
 }
 
 static tare_status put_text(struct str *out, const tare_stream *written, struct err *e)
@@ -150,8 +165,8 @@ static tare_status put_text(struct str *out, const tare_stream *written, struct 
     return wire_put_text(out, (tare_text){t->data, t->size}, e);
 }
 
-/* Writes a reply: status, message; for opening: errno of a kernel that rejects the filter; for each
- * verdict: code, reward, extracted, note, number of segments, end and reward of each; number of
+/* Writes a reply: status, message; for opening: errno of a kernel that rejects the filter, and the
+ * identity of each verifier; for each verdict: code, reward, extracted, note, number of segments, end and reward of each; number of
  * metrics, name, value and how of each. */
 static tare_status write_reply(struct worker_state *w, bool opening, tare_status status, const struct err *why, struct err *e)
 {
@@ -159,6 +174,7 @@ static tare_status write_reply(struct worker_state *w, bool opening, tare_status
     TRY(wire_put_int(&w->out, status, e));
     TRY(wire_put_text(&w->out, status ? (tare_text){why->message, (int64_t)strlen(why->message)} : (tare_text){"", 0}, e));
     if (opening && !status) TRY(wire_put_int(&w->out, w->refused, e));
+    for (int64_t c = 0; opening && !status && c < w->n; c++) TRY(wire_put_text(&w->out, w->identity[c], e));
     for (int64_t i = 0; i < w->judging.n && !status; i++) {
         const tare_verdict *v = w->judging.verdicts[i];
         TRY(wire_put_int(&w->out, v->code, e));

@@ -100,6 +100,19 @@ tare_status worker_group_start(const struct verify *v, int thread, struct err *e
     return v->workers[thread].pid ? TARE_OK : start_worker(v, &v->workers[thread], e);
 }
 
+tare_status worker_group_identities(struct verify *v, struct err *e)
+{
+    const struct str *reply = &v->workers[0].message;
+    struct wire w = {.data = reply->data, .size = reply->size};
+    (void)wire_int(&w), (void)wire_text(&w), (void)wire_int(&w);
+    for (int64_t c = 0; c < v->n_verifiers; c++) {
+        const tare_text text = wire_text(&w);
+        if (w.bad) FAIL(e, TARE_E_CORRUPT, "a verifier's worker gave an invalid reply when it was opened");
+        if (text.size) TRY(arena_strdup(&v->arena, text.data, text.size, (char **)(uintptr_t)&v->verifiers[c].identity, e));
+    }
+    return TARE_OK;
+}
+
 static tare_status lose_worker(struct worker *p, bool late, const struct verify_call *call)
 {
     worker_end(p, true);

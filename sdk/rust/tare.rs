@@ -2006,6 +2006,22 @@ impl Param {
     pub const fn unit(self, unit: *const c_char) -> Param {
         Param { unit, ..self }
     }
+    /// The heading in documents and forms.
+    pub const fn group(self, group: *const c_char) -> Param {
+        Param { group, ..self }
+    }
+    /// A sentence for each choice.
+    pub const fn choice_docs(self, docs: List) -> Param {
+        Param { choice_docs: docs.0.as_ptr(), ..self }
+    }
+    /// Earlier names, which stay accepted.
+    pub const fn old_keys(self, keys: List) -> Param {
+        Param { old_keys: keys.0.as_ptr(), ..self }
+    }
+    /// No default: the user must set it.
+    pub const fn required(self) -> Param {
+        Param { fallback: std::ptr::null(), flags: self.flags | PARAM_REQUIRED, ..self }
+    }
     /// Further PARAM_... bits.
     pub const fn flags(self, flags: u32) -> Param {
         Param { flags: self.flags | flags, ..self }

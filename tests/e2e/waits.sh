@@ -11,7 +11,7 @@ if [ "$(grep -c '"verdict":"correct"' out)" = 1 ] && cmp -s out isolated; then o
 printf '{"id":"late","completion":"never","answer":"3"}\n' | timeout 60 "$TARE" verify "$waits" --timeout 0.2 > out 2> err || bad "late: $(tail -n 3 err)"
 if grep -q '"verdict":"timeout"' out; then ok; else bad "late: $(cat out)"; fi
 printf '{"id":"x","completion":"broken","answer":"3"}\n' | "$TARE" verify "$waits" > out 2> err && bad "an error was accepted"
-if grep -q 'row x, sample 0: verifier waits: poll: the judge is out' err; then ok; else bad "an error: $(cat err)"; fi
+if grep -q 'row x, sample 0: verifier waits: take: the judge is out' err; then ok; else bad "an error: $(cat err)"; fi
 
 tiny_config
 easy_judge

@@ -28,6 +28,21 @@ static tare_status test_exports(struct check *c, struct err *e)
     return elf_exports(c->options->path, export_ok, NULL, e);
 }
 
+static tare_status test_linking(struct check *c, struct err *e)
+{
+    struct elf_link l;
+    TRY(elf_linking(c->options->path, &l, e));
+    if (l.code_relocations)
+        FAIL(e, TARE_E_PLUGIN, "it has relocations in its code (DT_TEXTREL), which some systems do not load; compile with -fPIC");
+    if (*l.folders && *l.folders != '$')
+        FAIL(e, TARE_E_PLUGIN,
+             "it searches libraries in %s (DT_RUNPATH), which another machine does not have; link without -rpath, or with $ORIGIN",
+             l.folders);
+    if (l.static_tls)
+        return str_add(&c->note, "uses static TLS (DF_STATIC_TLS): a program with many libraries may have no room for it", -1, e);
+    return TARE_OK;
+}
+
 static tare_status test_loads(struct check *c, struct err *e)
 {
     const struct plugin_file *f;
@@ -62,6 +77,7 @@ static tare_status leaves_the_process_alone(struct check *c, struct err *e)
 
 const struct check_test CHECK_FILE[] = {
     {"exports", "the file exports one symbol, which is not process-wide unique", 0, test_exports},
+    {"linking", "the file needs no folder of this machine, and no relocations in its code", 0, test_linking},
     {"loads", "the file opens and its descriptors are valid", 0, test_loads},
     {"process", "loading does not change FP mode, locale, folder, signals, files or threads", 0, leaves_the_process_alone},
     {0}};
@@ -143,7 +159,12 @@ static tare_status test_parameters(struct check *c, struct err *e)
         FAIL(
             e, TARE_E_PLUGIN,
             "the descriptor has a table of parameters but n_params is 0: set n_params to the number of rows; without it, the plugin reads parameters that do not exist");
-    TRY(make_and_drop(c, c->values, "the defaults", false, e));
+    const tare_status status = make_and_drop(c, c->values, c->options->n_assignments ? "these values" : "the defaults", false, e);
+    if (status == TARE_E_CONFIG) { /* the other tests would say the same */
+        c->untested = true;
+        return err_prefix(e, "nothing more was tested; add KEY=VALUE after the plugin's name, or accept the defaults");
+    }
+    TRY(status);
     return check_values(c, make_with, e);
 }
 

@@ -49,8 +49,13 @@ struct check_test {
 /* Skips a test that does not apply to this plugin: return check_skip(c, e, "the plugin has no
  * state"). The only way to a SKIP. */
 tare_status check_skip(struct check *c, struct err *e, const char *why);
+/* Checks an instance that loaded a state cut short: it may be a whole state, as a shorter list is one,
+ * but then it is saved as it was read. whole: bytes of the state before it was cut. */
+tare_status check_cut(const struct plugin_instance *x, const struct str *cut, int64_t whole, struct err *e);
+/* Fails where load went on after its stream had no bytes left. why: the host's refusal. */
+tare_status check_ignored(const struct err *why, struct err *e);
 /* Loads a plugin's own state cut short (even rounds), or with random bytes (odd ones). load may
- * refuse or accept it without a crash; a short state must be refused. */
+ * refuse or accept it without a crash; a short state must be refused, or be a state itself. */
 tare_status check_damaged(struct check *c, const struct str *raw, int round, struct err *e);
 /* Watches the process around every call into a plugin from now on. Switched off where several
  * threads make calls. */
@@ -97,6 +102,12 @@ extern const tare_dataset CHECK_DATASET;
 /* Copies a data set, with the columns that the plugin wants of its rows. */
 tare_status check_dataset(struct check *c, const tare_dataset *rows, const tare_dataset **out, struct err *e);
 
+/* elf.c: how a shared object was linked. */
+struct elf_link {
+    bool code_relocations, static_tls;
+    char folders[256]; /* of DT_RPATH or DT_RUNPATH; "": none */
+};
+tare_status elf_linking(const char *path, struct elf_link *out, struct err *e);
 /* elf.c: calls visit with every symbol that a shared object exports. */
 tare_status elf_exports(const char *path, tare_status (*visit)(void *ctx, const char *name, bool unique, struct err *e), void *ctx,
                         struct err *e);

@@ -108,6 +108,22 @@ tare_status check_instance(struct check *c, struct plugin_instance **out, struct
     return plugin_create(c->plugin, c->values, c->plugin->desc.kind == TARE_KIND_ESTIMATOR ? CHECK_CLUSTERS : 0, &env, out, e);
 }
 
+tare_status check_cut(const struct plugin_instance *x, const struct str *cut, int64_t whole, struct err *e)
+{
+    OWNED(str_free) struct str again = {0};
+    TRY(plugin_save_raw(x, &again, e));
+    if (again.size == cut->size && !memcmp(again.data ? again.data : "", cut->data ? cut->data : "", (size_t)cut->size))
+        return TARE_OK;
+    FAIL(e, TARE_E_PLUGIN, "load accepts a state that is cut short: %lld of %lld bytes, and saves another one",
+         (long long)cut->size, (long long)whole);
+}
+
+tare_status check_ignored(const struct err *why, struct err *e)
+{
+    if (why->code && strstr(why->message, "load goes on after")) FAIL(e, TARE_E_PLUGIN, "load ignores that a state is cut short");
+    return TARE_OK;
+}
+
 /* After a refused load, the instance must still work. */
 tare_status check_damaged(struct check *c, const struct str *raw, int round, struct err *e)
 {
@@ -123,9 +139,8 @@ tare_status check_damaged(struct check *c, const struct str *raw, int round, str
         for (int64_t k = 0; k < n; k++)
             if (!check_below(c, 4)) bytes.data[k] = (char)check_below(c, 256);
     const tare_status got = plugin_load_raw(x, bytes.data, n, "damaged state", &why);
-    if (round % 2 == 0 && !got)
-        FAIL(e, TARE_E_PLUGIN, "load accepts a state that is cut short: %lld of %lld bytes", (long long)n, (long long)raw->size);
-    return TARE_OK;
+    TRY(check_ignored(&why, e));
+    return round % 2 == 0 && !got ? check_cut(x, &bytes, raw->size, e) : TARE_OK;
 }
 
 tare_status check_state(struct check *c, check_instance_function used, check_pair_function go_on, struct err *e)
@@ -165,16 +180,29 @@ struct report {
     char message[1000];
 };
 
+/* Refuses an assignment that no plugin of the file has a parameter for. */
+static tare_status check_words(const struct plugin_file *f, const struct check_options *o, struct err *e)
+{
+    for (int64_t i = 0; i < o->n_assignments; i++) {
+        char key[128];
+        bool known = false;
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(o->assignments[i], "="), o->assignments[i]);
+        for (uint32_t j = 0; j < f->n; j++) known = known || plugin_find_param(&f->plugins[j], key) >= 0;
+        if (!known) FAIL(e, TARE_E_CONFIG, "no plugin of the file has the parameter %s (`tare plugin info` lists them)", key);
+    }
+    return TARE_OK;
+}
+
 static tare_status values_of(struct check *c, struct err *e)
 {
     const struct plugin *p = c->plugin;
     const struct config_param *settings = NULL;
     for (int64_t i = 0; i < c->options->n_assignments; i++) {
         const char *a = c->options->assignments[i];
-        const size_t n = strcspn(a, "=");
-        for (uint32_t j = 0; j < p->desc.n_params; j++)
-            if (strlen(p->params[j].key) == n && !strncmp(p->params[j].key, a, n))
-                TRY(plugin_settings(p, (struct plugin_words){&a, 1}, settings, &c->arena, &settings, e));
+        char key[128];
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(a, "="), a);
+        if (plugin_find_param(p, key) >= 0)
+            TRY(plugin_settings(p, (struct plugin_words){&a, 1}, settings, &c->arena, &settings, e));
     }
     return plugin_params(p, settings, &c->arena, &c->values, e);
 }
@@ -202,6 +230,11 @@ static tare_status run_on_each(const struct check_test *t, struct check *c, int6
 {
     const struct plugin_file *f;
     TRY(plugin_file_open(c->options->path, &f, e));
+    if (check_words(f, c->options, e)) {
+        ++*tried;
+        c->untested = true;
+        return err_prefix(e, "nothing was tested");
+    }
     for (uint32_t i = 0; i < f->n; i++) {
         c->plugin = &f->plugins[i];
         const int32_t kind = c->plugin->desc.kind;

@@ -190,6 +190,8 @@ class Estimator(Opened):
         flat = {}
         for name, values in columns.items():
             axis = AXES.get(name, abi.AXIS_GROUP)
+            if values is not None and axis not in (abi.AXIS_GROUP, abi.AXIS_ONE):
+                self._check_nesting(name, values, axis != abi.AXIS_ROLLOUT)
             if values is not None and axis == abi.AXIS_TOKEN and lengths is not None:
                 self._same_lengths(name, _flat(values), lengths)
             if values is None or axis in (abi.AXIS_GROUP, abi.AXIS_ONE):
@@ -201,6 +203,14 @@ class Estimator(Opened):
         groups = [list(x) if isinstance(x, list) else x.tolist() for x in (out.baseline, out.scale, out.confidence)]
         tokens = None if out.token_advantage is None else _cut(out.token_advantage, lengths)
         return Step(_cut(out.advantage, sizes), _cut(out.rollout_weight, sizes), *groups, tokens, out.extra_groups)
+
+    def _check_nesting(self, name, values, lists):
+        """Checks that a column is [groups][rollouts], of lists where a rollout has several entries."""
+        def is_list(x):
+            return hasattr(x, "__len__") and not isinstance(x, (str, bytes, dict))
+
+        if not all(is_list(group) for group in values) or (lists and not all(is_list(x) for group in values for x in group)):
+            raise TareError("%s: %s must be [groups][rollouts]%s, nested as the rewards are" % (self.name, name, "[entries]" if lists else ""), 13)
 
     def _same_lengths(self, name, rows, lengths):
         for i, (row, length) in enumerate(zip(rows, lengths)):

@@ -26,6 +26,11 @@ def value_text(param, value):
     return next(text for text in ("%.*g" % (digits, value) for digits in range(1, 18)) if float(text) == value)
 
 
+def locked_text(param, value):
+    """Writes a parameter's value without the newline that ends it in the frame."""
+    return value_text(param, value).replace("\\", "\\\\").replace("\n", "\\n")
+
+
 def _vendor(descriptor):
     """The value of "vendor" in tare_descriptor.about."""
     about, i = descriptor.about, 0

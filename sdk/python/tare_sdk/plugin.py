@@ -7,6 +7,7 @@ import json
 import logging
 import math
 import os
+import re
 import shutil
 import sysconfig
 import time
@@ -16,6 +17,7 @@ from .columns import check_wants
 from .errors import TareError
 
 log = logging.getLogger("tare")
+METRIC_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)*")
 FOLDERS = {abi.KIND_ESTIMATOR: "estimators", abi.KIND_VERIFIER: "verifiers", abi.KIND_ENCODER: "clusterers", abi.KIND_CODEBOOK: "clusterers",
            abi.KIND_OBJECTIVE: "objectives", abi.KIND_CURRICULUM: "curricula", abi.KIND_ENVIRONMENT: "environments"}
 
@@ -105,6 +107,7 @@ class Opened:
 
     def __init__(self, name, run_seed=0, instance=None, n_clusters=0, loss=None, dataset=None, **parameters):
         self.run_seed, self.n_clusters, self.metrics, self._memory, self._made = run_seed, n_clusters, Metrics(), Memory(), False
+        self._misnamed = False
         self._error = abi.sized(abi.Error)
         self.path = os.path.realpath(find(name, self.kind))
         self._host = self._make_host()
@@ -182,10 +185,20 @@ class Opened:
             self._understood("the parameter %s of %s" % (p.key.decode(), who), p.flags, abi.PARAM_FLAGS)
             if not abi.PARAM_BOOL <= p.type <= abi.PARAM_PATH:
                 self._refuse("%s: parameter %s has the unknown type %d", who, p.key.decode(), p.type)
+        self._check_names(who)
         self._wants = self._rows(who, abi.Want, d.wants, d.n_wants, d.want_size, "width", abi.LIMIT_WANTS)
         for w in self._wants:
             self._understood("the wanted column %s of %s" % ((w.name or b"?").decode(), who), w.flags, abi.WANT_OPTIONAL)
         self._columns = check_wants("%s: %s" % (self.path, who), self.kind, self._wants)
+
+    def _check_names(self, who):
+        """Refuses a name, earlier ones included, that two parameters have."""
+        owners = {p.key.decode(): p.key.decode() for p in self.table}
+        for p in self.table:
+            for old in _list(p.old_keys):
+                if old in owners:
+                    self._refuse("%s: parameter %s lists %s in old_keys, which is also a name of parameter %s", who, p.key.decode(), old, owners[old])
+                owners[old] = p.key.decode()
 
     def _copy_table(self, who, address):
         self._table = abi.copied_sized(self.table_type, address)
@@ -237,7 +250,7 @@ class Opened:
 
     def _make_host(self):
         def say(_ctx, level, message):
-            log.log({0: 10, 1: 20, 2: 30}.get(level, 40), "%s: %s", os.path.basename(self.path), (message or b"").decode(errors="replace"))
+            log.log({0: 10, 1: 20, 2: 30}.get(level, 40), "%s: %s", os.path.basename(self.path), self._hide((message or b"").decode(errors="replace")))
 
         def random(_ctx, stream, counter, out, n):
             if n < 0 or (n and not out):
@@ -247,7 +260,13 @@ class Opened:
             return 0
 
         def metric(_ctx, name, value, how):
-            self.metrics.add(name.decode(errors="replace"), value, how)
+            text = (name or b"").decode(errors="replace")
+            if len(text) <= 63 and METRIC_NAME.fullmatch(text):
+                self.metrics.add(self._hide(text), value, how)
+            elif not self._misnamed:
+                self._misnamed = True
+                log.warning("%s: a metric's name must have 1 to 63 letters, digits and characters of \"_.-/\"; the metric %r and others of such "
+                            "names are left out", self.name, self._hide(text[:40]))
 
         return abi.sized(abi.Host, abi_minor=abi.ABI_MINOR, name=b"tare_sdk", version=b"1.0.0", log=abi.LOG(say),
                          alloc=abi.ALLOC(self._memory.alloc), release=abi.RELEASE(self._memory.release), random=abi.RANDOM(random),
@@ -305,6 +324,8 @@ class Opened:
     def _given(self, where, param, value):
         """Returns a text as the plugin gets it: a secret's value, an absolute path."""
         if param.flags & abi.PARAM_SECRET and value:
+            if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", value):  # perhaps the secret itself, which no message repeats
+                raise TareError("%s is a secret: its value must be the name of an environment variable that has the secret, not the secret itself" % where, 12)
             if value not in os.environ:
                 raise TareError("%s = %s: names no environment variable; set it to the secret" % (where, value), 12)
             return os.environ[value]
@@ -339,7 +360,7 @@ class Opened:
         with fenv.kept():
             status = function(*arguments, c.byref(self._error))
         if status:
-            said = self._error.message.decode(errors="replace") or "failed with status %d and no message" % status
+            said = self._hide(self._error.message.decode(errors="replace")) or "failed with status %d and no message" % status
             raise TareError("%s %s: %s: %s" % (abi.KINDS[self.kind], self.name, phase, said), status)
 
     def _sizes(self):
@@ -351,19 +372,33 @@ class Opened:
             raise TareError("%s: sizes: a size is below 0" % self.name, 80)
         return sizes
 
+    def _check_sizes(self):
+        """Refuses vectors whose sizes changed: the host's buffers have those that the instance began with."""
+        now = self._sizes()
+        for name in ("prepare", "collect", "record"):
+            if getattr(now, name) != getattr(self._size, name):
+                raise TareError("%s %s: sizes: %s is %d after load, but was %d; the sizes of an instance must stay the same" % (
+                    abi.KINDS[self.kind], self.name, name, getattr(now, name), getattr(self._size, name)), 80)
+
     def _stream(self, data=b"", version=0):
         """Returns a stream, and its {"out": what was written, "at": bytes that were read}."""
-        state = {"out": bytearray(), "at": 0}
+        state = {"out": bytearray(), "at": 0, "failed": 0}
+
+        def failed(status):
+            state["failed"] = state["failed"] or status
+            return status
 
         def write(_ctx, source, size):
-            if size < 0:
-                return 10
+            if size < 0 or (size and not source):
+                return failed(10)
             state["out"] += c.string_at(source, size) if size else b""
             return 0
 
         def read(_ctx, target, size):
-            if size < 0 or state["at"] + size > len(data):
-                return abi.E_CORRUPT
+            if size < 0 or (size and not target):
+                return failed(10)
+            if state["at"] + size > len(data):
+                return failed(abi.E_CORRUPT)
             c.memmove(target, data[state["at"]: state["at"] + size], size)
             state["at"] += size
             return 0
@@ -376,7 +411,33 @@ class Opened:
             return b""
         stream, got = self._stream()
         self._call(phase, function, *arguments, c.byref(stream))
+        self._check_stream(phase, got)
         return bytes(got["out"])
+
+    def _check_stream(self, phase, got):
+        if got["failed"]:
+            raise TareError("%s %s: %s goes on after its stream failed: %s" % (
+                abi.KINDS[self.kind], self.name, phase, "it read bytes that are not there" if phase == "load" else "what it wrote is incomplete"),
+                got["failed"])
+
+    def _secrets(self, least):
+        """The values of secret parameters that have at least this many bytes."""
+        given = [(p, self._values[i].s) for i, p in enumerate(self.table) if p.flags & abi.PARAM_SECRET] if hasattr(self, "_values") else []
+        return [(p.key.decode(), value) for p, value in given if value and len(value) >= least]
+
+    def _hide(self, text):
+        """Overwrites the values of secrets in a message."""
+        for _key, value in self._secrets(4):
+            secret = value.decode(errors="replace")
+            text = text.replace(secret, "*" * len(secret))
+        return text
+
+    def _refuse_secrets(self, phase, data):
+        for key, value in self._secrets(8):
+            if value in data:
+                raise TareError("%s %s: %s wrote the value of the secret parameter %s; it must not be recorded or stored" % (
+                    abi.KINDS[self.kind], self.name, phase, key), 80)
+        return data
 
     def _used_facts(self, without):
         """Returns the TARE_USES_... bits for these parameters. without: those without the function."""
@@ -387,13 +448,27 @@ class Opened:
 
     def describe(self):
         """Returns the state as the plugin describes it, for display."""
-        return json.loads(self._written("describe", self._table.describe, self._self) or b"{}")
+        data = self._refuse_secrets("describe", self._written("describe", self._table.describe, self._self)) or b"{}"
+        try:
+            state = json.loads(data)
+        except ValueError:
+            state = None
+        if not isinstance(state, dict):
+            raise TareError("%s %s: describe must write one JSON object" % (abi.KINDS[self.kind], self.name), 80)
+        return state
 
     def identity(self):
         """Returns what results depend on in addition to name, version and parameters: the hash of a file, a
         model's name.
         """
-        return self._written("identity", self._table.identity, self._self).decode(errors="replace")
+        data = self._refuse_secrets("identity", self._written("identity", self._table.identity, self._self))
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            text = None
+        if text is None or len(data) > 4096 or any(byte < 32 or byte == 127 for byte in data):
+            raise TareError("%s %s: identity must write one line of UTF-8 with at most 4096 bytes" % (abi.KINDS[self.kind], self.name), 80)
+        return text
 
     # ---------------------------------------------------------------- saved state
 
@@ -401,20 +476,20 @@ class Opened:
         """Returns lines "key=value" of the parameters that a resumed run must not change, as the
         engine writes them.
         """
-        return "".join("%s=%s\n" % (p.key.decode(), frame.value_text(p, self.parameters[p.key.decode()])) for p in self._locked_params())
+        return "".join("%s=%s\n" % (p.key.decode(), frame.locked_text(p, self.parameters[p.key.decode()])) for p in self._locked_params())
 
     def _locked_params(self):
         return [p for p in self.table if p.flags & abi.PARAM_LOCKED_ON_RESUME]
 
     def _locked_defaults(self):
         locked = {p.key.decode(): p for p in self._locked_params() if p.fallback is not None}
-        return {key: frame.value_text(param, self._set(abi.Value(), param, key, param.fallback.decode())) for key, param in locked.items()}
+        return {key: frame.locked_text(param, self._set(abi.Value(), param, key, param.fallback.decode())) for key, param in locked.items()}
 
     def save(self):
         """Returns the state as bytes: the frame that the engine writes into its checkpoints, bit
         for bit.
         """
-        body = self._written("save", self._table.save, self._self)
+        body = self._refuse_secrets("save", self._written("save", self._table.save, self._self))
         return frame.write(self._descriptor, self._locked(), self.n_clusters, body)
 
     def load(self, data):
@@ -428,6 +503,9 @@ class Opened:
         stream, got = self._stream(raw, version)
         if self._table.load:
             self._call("load", self._table.load, self._self, c.byref(stream))
+            self._check_stream("load", got)
+            if hasattr(self, "_size"):
+                self._check_sizes()
         if got["at"] != len(raw):
             raise TareError("%s: load left %d bytes" % (self.name, len(raw) - got["at"]), abi.E_CORRUPT)
         return self

@@ -515,6 +515,48 @@ class Growth(unittest.TestCase):
         with self.assertRaisesRegex(TareError, "names no environment variable"):
             Verifier(compiled("larger"), key="TARE_NO_SUCH_KEY")
 
+    def test_what_a_plugin_gives_is_checked(self):
+        """As in the engine (tests/unit/plugin/test_border.c)."""
+        batch = {"rewards": [[1, 0]]}
+        with unittest.mock.patch.dict(os.environ, TEXTS_TOKEN="open-sesame-47"):
+            def made(name):
+                return Estimator(FIXTURE(name), token="TEXTS_TOKEN")
+
+            for name, part, call in (("identity_binary", "one line", lambda e: e.identity()), ("identity_with_secret", "secret", lambda e: e.identity()),
+                                     ("describes_secret", "secret parameter token", lambda e: e.describe()),
+                                     ("describes_in_words", "one JSON object", lambda e: e.describe()),
+                                     ("describes_a_list", "one JSON object", lambda e: e.describe()), ("saves_secret", "secret parameter token", lambda e: e.save()), ("writes_null", "incomplete", lambda e: e.save()),
+                                     ("writes_negative", "incomplete", lambda e: e.save()), ("reads_on", "not there", lambda e: e.load(e.save())),
+                                     ("grows_at_load", "1000 after load, but was 1", lambda e: e.load(e.save())),
+                                     ("fails_with_secret", r"log in as \*+$", lambda e: e.step(**batch))):
+                with self.subTest(name), self.assertRaisesRegex(TareError, part):
+                    call(made(name))
+            for name in ("old_key_is_a_key", "old_key_of_two", "old_key_twice"):
+                with self.subTest(name), self.assertRaisesRegex(TareError, "old_keys, which is also a name"):
+                    made(name)
+            with self.assertLogs("tare", "WARNING") as logs:
+                e = made("measures_oddly")
+                e.step(**batch)
+                made("logs_secret")
+            self.assertEqual(list(e.metrics), ["good/name-1.5_x"])
+            self.assertEqual(len(logs.output), 2)
+            self.assertTrue(logs.output[1].endswith(": **************"))
+        with self.assertRaisesRegex(TareError, "must be the name of an environment variable") as refused:
+            Estimator(FIXTURE("plain_texts"), token="sk-4711")
+        self.assertNotIn("4711", str(refused.exception))
+
+    def test_locked_text_of_two_lines(self):
+        e = Estimator(FIXTURE("plain_texts"), label="a\nrate=7\\n")
+        Estimator(FIXTURE("plain_texts"), label="a\nrate=7\\n").load(e.save())
+        with self.assertRaisesRegex(TareError, "fixed for a run"):
+            Estimator(FIXTURE("plain_texts"), label="a").load(e.save())
+
+    def test_columns_have_the_shape_of_the_rewards(self):
+        with Estimator(compiled("larger")) as e:
+            for finish, entropy in (([0, 0], None), ([[0, 0]], [0.5, 0.5]), ([[0, 0]], [[0.5, 0.5]])):
+                with self.subTest((finish, entropy)), self.assertRaisesRegex(TareError, "must be .groups..rollouts."):
+                    e.step([[1, 0]], finish=finish, entropy=entropy)
+
     def test_metrics(self):
         """Values of a metric in one step become one, as the plugin says."""
         from tare_sdk import abi

@@ -1,3 +1,7 @@
 # The parameters are listed.
 set -eu
-"${TARE:-tare}" plugin info ./@NAME@.so --ini | grep -q '^clusters = 8$' && echo "ok"
+got=$("${TARE:-tare}" plugin info ./@NAME@.so --ini)
+case $got in
+*"clusters = 8"*) echo "ok" ;;
+*) echo "test.sh expects other parameters of the plugin (put in yours, or a test of your own); it gives: $got"; exit 1 ;;
+esac

@@ -54,7 +54,7 @@ static const struct {
     {"hangs", "shapes", "still running after 2 s"},
     {"exits_in_compute", "shapes", "a plugin may not call exit"},
     {"grows_size", "shapes", "sizes: collect changed from 2 to 3 in a step"},
-    {"endless_save", "state", "save wrote more than 4 GiB of state"},
+    {"endless_save", "state", "save wrote more than 4 GiB"},
     {"names_no_answer", "uses", "uses does not include TARE_USES_ANSWER, but another answer changes the verdict"},
     {"uses_by_call", "uses", "uses returns 0x1 and then 0x0"},
     {"unknown_uses", "uses", "uses returns the bits 0x100000; this program knows only 0x7"},
@@ -70,7 +70,8 @@ static const struct {
     {"forgets_cluster", "shapes", "no cluster: the advantage of rollout 0"},
     {"past_end", "shapes", "wrote outside of an output buffer"},
     {"unwritten", "shapes", "the advantage of rollout"},
-    {"trusts_state", "state", "load accepts a state that is cut short"},
+    {"takes_half", "state", "load accepts a state that is cut short: "},
+    {"trusts_state", "state", "load ignores that a state is cut short"},
     {"create_fails", "parameters", "with the defaults: estimator hostile: create: factor 1 does not please"},
     {"silent_failure", "parameters", "and no message"},
     {"loses_prompts", "state", "after save and load: advantages"},
@@ -131,7 +132,7 @@ static const struct {
     {"cluster_by_batch", "assign", "when alone, but in"},
     {"distance_by_batch", "assign", "when alone, but at"},
     {"loses_fit", "fit", "save and load changed"},
-    {"takes_damage", "fit", "load accepts a state that is cut short"},
+    {"takes_damage", "fit", "load ignores that a state is cut short"},
     {"learns_in_assign", "assign", "assign or cluster_name changed the state"},
     {"name_by_call", "assign", "has another name when asked again"},
     {"identity_by_instance", "identity", "its identity changed from"},
@@ -151,7 +152,7 @@ static const struct {
     {"writes_in_keep", "phases", "next or keep changed the state; only apply may"},
     {"chooses_by_instance", "ranks", "two instances with equal calls choose"},
     {"forgets_stride", "state", "save and load changed the rows chosen"},
-    {"takes_short_course", "state", "load accepts a state that is cut short"},
+    {"takes_short_course", "state", "load ignores that a state is cut short"},
     {"slope_sign", "gradient", "the derivative of token"},
     {"slope_in_clip", "gradient", "the derivative of token"},
     {"slope_half", "gradient", "the derivative of token"},
@@ -177,7 +178,7 @@ static const struct {
     {"collects_nan", "shapes", "collect: number 1 is nan"},
     {"writes_in_compute", "phases", "changed the state; only apply may"},
     {"forgets_bound", "state", "after save and load"},
-    {"takes_short_state", "state", "load accepts a state that is cut short"},
+    {"takes_short_state", "state", "load ignores that a state is cut short"},
     {"infinite_at_edge", "extremes", "with steepness = 8: the value of token 0"},
     {"reads_behind", "oldest", "the results under a host of ABI 1.0 are other ones"},
     {"reads_behind", "future", "the results under a later host"},
@@ -196,6 +197,8 @@ static const struct {
     {"loses_session", "session_state", "save_session and load_session changed"},
     {"takes_short_session", "session_state", "load_session accepts a state that is cut short"},
     {"spoils_card", "card", "card does not write one JSON object"},
+    {"needs_folder", "linking", "it searches libraries in /opt/nowhere (DT_RUNPATH)"},
+    {"create_fails", "parameters", "nothing more was tested; add KEY=VALUE after the plugin's name"},
     {"no_entry", "loads", "exports no function tare_plugin_v1"},
     {"null_member", "loads", "the function compute is missing"},
 };
@@ -223,9 +226,10 @@ static void check__passes_good_plugins(void **state)
         const struct found f = check_file(path, NULL, 120);
         if (f.failed[0] || f.passed < 10) fail_msg("%s: %lld passed; %s", names[i], (long long)f.passed, f.message);
     }
-    static const char *const fixtures[] = {"good",   "good_verifier",   "good_clusterer",  "good_objective",
-                                           "own_kl", "good_curriculum", "good_environment"};
-    for (int i = 0; i < 7; i++) {
+    static const char *const fixtures[] = {"good",           "good_verifier",   "good_clusterer",   "good_objective",
+                                           "own_kl",         "good_curriculum", "good_environment", "plain_texts",
+                                           "list_of_records"};
+    for (size_t i = 0; i < sizeof fixtures / sizeof *fixtures; i++) {
         const struct found f = check_file(fixture(fixtures[i]), NULL, 120);
         if (f.failed[0] || f.passed < 8) fail_msg("%s: %lld passed; %s", fixtures[i], (long long)f.passed, f.message);
     }
@@ -238,6 +242,11 @@ static void check__knows_its_tests(void **state)
     int64_t failed;
     const struct check_options o = {.path = fixture("good"), .only = "nothing"};
     assert_int_equal(check_run(&o, take, &f, &failed, &e), TARE_E_INVALID);
+    const char *word = "factr=1";
+    const struct check_options misspelt = {.path = fixture("good"), .assignments = &word, .n_assignments = 1, .limit = 60};
+    f = (struct found){.passed = 0};
+    assert_ok(check_run(&misspelt, take, &f, &failed, &e), &e);
+    assert_true(failed == 1 && strstr(f.message, "no plugin of the file has the parameter factr"));
     f = check_file("/nowhere.so", NULL, 1);
     assert_non_null(strstr(f.failed, "loads"));
 }

@@ -61,6 +61,7 @@ static void loader__names_what_is_wrong_with_a_plugin(void **state)
         const char *part;
     } cases[] = {
         {"wrong_major", TARE_E_VERSION, "built for plugin ABI 2, but this program has 1"},
+        {"executable_stack", TARE_E_PLUGIN, "it needs an executable stack"},
         {"no_entry", TARE_E_PLUGIN, "exports no function tare_plugin_v1"},
         {"undefined_symbol", TARE_E_PLUGIN, "this_symbol_is_nowhere"},
         {"refuses", TARE_E_UNSUPPORTED, "the plugin refuses this host: no quantum computer was found"},
