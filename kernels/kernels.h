@@ -196,9 +196,9 @@ struct kernels {
      * one session at a time.
      *   decode_load(c, d, &load, &places);
      *   for each of load.tokens:
-     *       if (decode_begin(c, d)) {
+     *       while (decode_begin(c, d)) {
      *           ... the model on places, attention without sequences, sample ...
-     *           decode_end(c, d);
+     *           if (!decode_end(c, d)) break;
      *       }
      *   decode_read(c, d, token, logprob, entropy);
      * Results are [tokens, n]; after the end of a sequence its token is -1. The issued tensors keep
@@ -209,7 +209,8 @@ struct kernels {
     void (*decode_load)(const struct kctx *c, struct decode *d, const struct decode_load *load, struct decode_places *places);
     /* 0: the token was replayed, so there is nothing to issue. */
     int (*decode_begin)(const struct kctx *c, struct decode *d);
-    void (*decode_end)(const struct kctx *c, struct decode *d);
+    /* Not 0: nothing was done, because it could not be recorded; the same token is issued again. */
+    int (*decode_end)(const struct kctx *c, struct decode *d);
     /* Waits for the results. */
     void (*decode_read)(const struct kctx *c, struct decode *d, int32_t *token, float *logprob, float *entropy);
 };
@@ -251,7 +252,7 @@ tare_status kernels_no_memory(const struct kernels *k, const struct kctx *c, con
 
 /* Interface between the program and libtare_cuda.so, which exports one symbol. abi is KERNELS_ABI;
  * text receives the reason of a failure, in one line. */
-#define KERNELS_ABI ((UINT64_C(5) << 32) + (sizeof(struct kernels) + sizeof(struct backend)) * 4096 + sizeof(struct kctx))
+#define KERNELS_ABI ((UINT64_C(6) << 32) + (sizeof(struct kernels) + sizeof(struct backend)) * 4096 + sizeof(struct kctx))
 typedef const struct kernels *(*kernels_cuda_entry)(uint64_t abi, int local, char *text, int64_t size);
 #define KERNELS_CUDA_ENTRY "tare_cuda_open"
 

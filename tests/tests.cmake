@@ -37,7 +37,10 @@ elseif(TARE_SANITIZE MATCHES address)
     endforeach()
     set(WRAPPED 1)
 endif()
-set(TEST_ENV "INTERPOSE=${INTERPOSE};WRAPPED=${WRAPPED};RECORD=${RECORD};PROXY=${PROXY};CLOCK=${CLOCK};TARE=${CMAKE_BINARY_DIR}/tare;TARE_PLUGIN_PATH=${TARE_PLUGIN_DIR};SHARED=${SHARED};SOURCE=${CMAKE_SOURCE_DIR};FIXTURES=${FIXTURES};TARE_FAKE=$<TARGET_FILE:tare_fake>")
+# NCCL for ranks that are threads, late and broken on demand.
+add_library(tare_nccl_double MODULE tests/dist/nccl_double.c)
+target_include_directories(tare_nccl_double PRIVATE core)
+set(TEST_ENV "TARE_NCCL_DOUBLE=$<TARGET_FILE:tare_nccl_double>;INTERPOSE=${INTERPOSE};WRAPPED=${WRAPPED};RECORD=${RECORD};PROXY=${PROXY};CLOCK=${CLOCK};TARE=${CMAKE_BINARY_DIR}/tare;TARE_PLUGIN_PATH=${TARE_PLUGIN_DIR};SHARED=${SHARED};SOURCE=${CMAKE_SOURCE_DIR};FIXTURES=${FIXTURES};TARE_FAKE=$<TARGET_FILE:tare_fake>")
 # Ranks as threads of one process.
 add_library(tare_thread_ranks STATIC tests/dist/threads.c)
 target_include_directories(tare_thread_ranks PRIVATE tests)

@@ -43,7 +43,7 @@ one() { # name, command...: each in a separate process, so that it has the whole
         echo "{\"failed\":\"$name\"}" >> "$OUT/results.jsonl"
     fi
 }
-ours() { one "tare $*" "$BUILD/bench_gpu" "$@"; }
+ours() { one "tare $*" env TARE_CUDA_WGMMA=1 "$BUILD/bench_gpu" "$@"; }
 apart() { one "tare apart $*" env TARE_CUDA_CHAIN=0 "$BUILD/bench_gpu" "$@"; } # without programmatic dependent launches
 mma() { one "tare mma $*" env TARE_CUDA_WGMMA=0 "$BUILD/bench_gpu" "$@"; }
 theirs() { [ $PEER = 0 ] || one "torch $*" "$PYTHON" bench/gpu/peer.py "$@"; }

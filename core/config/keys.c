@@ -307,7 +307,7 @@ const struct config_key CONFIG_KEYS[] = {
     INT(dist, ranks, "0", 0, 100000,
         "Ranks of the job. 0: as many as the launcher (mpirun, srun) started, or 1 without a launcher. Must otherwise equal the launcher's number. Without a launcher, a number above 1 starts that many on this machine with mpirun."),
     CHOICE(dist, communicator, "auto", CHOICES_COMMUNICATOR,
-           "Transport of data between ranks: mpi between processes; nccl between GPUs (with mpi for the rest). auto: nccl for run.device = cuda if this build has it, otherwise mpi."),
+           "Transport of data between ranks: mpi between processes; nccl between GPUs (with mpi for the rest). auto: nccl for run.device = cuda (an error if this build lacks it), otherwise mpi. mpi on GPUs sends everything through host memory and is slow."),
     REAL(dist, timeout_s, "1800", 0, 1e6, 0,
          "Seconds that ranks wait in a collective for another one before the job ends with an error that names it. Must be longer than the slowest rank may lag in a stage. 0: wait forever."),
     CHOICE(dist, shard, "zero3", CHOICES_SHARD,

@@ -4,8 +4,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "dist/gpu_collectives.h"
+#include "dist/gpu_start.h"
 #include "dist/halves.h"
 #include "dist/load_library.h"
+#include "dist/watch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +29,7 @@ struct device {
     struct halves gathers, exchanges;
     char *copy[2]; /* host memory */
     int64_t copy_size[2];
+    bool broken; /* a call of NCCL's has failed: its end would wait for ever */
 };
 
 /* ---- collectives that need no GPU use the replaced communicator */
@@ -73,7 +76,7 @@ static void device_free(struct comm *c)
 {
     struct device *d = c->self;
     struct comm host = d->host;
-    if (d->gpu && d->gpu->close(d->gpu, true)) log_warn("%s", d->gpu->error);
+    if (d->gpu && d->gpu->close(d->gpu, !d->broken)) log_warn("%s", d->gpu->error);
     mem_free(d->copy[0]);
     mem_free(d->copy[1]);
     mem_free(d);
@@ -131,8 +134,9 @@ static tare_status staged_wait(struct comm *c, struct err *e)
 
 /* ---- NCCL */
 
-static tare_status slot_failed(const struct device *d, const char *what, struct err *e)
+static tare_status slot_failed(struct device *d, const char *what, struct err *e)
 {
+    d->broken = true;
     FAIL(e, TARE_E_COMM, "%s: %s", what, d->gpu->error);
 }
 
@@ -148,7 +152,9 @@ static tare_status wait_slot(struct comm *c, int slot, const char *what, struct 
 {
     struct device *d = c->self;
     const double began = clock_seconds();
-    host_enter(c, what);
+    char name[64];
+    snprintf(name, sizeof name, WATCH_NCCL " %s", what);
+    host_enter(c, name);
     for (bool done = false; !done;) {
         if (d->gpu->done(d->gpu, slot, &done)) return slot_failed(d, what, e);
         if (done || clock_seconds() - began < 2e-3) continue;
@@ -216,10 +222,11 @@ static tare_status load_collectives(struct gpu_collectives **out, struct err *e)
     static const struct library nccl = {
         .file = "libtare_nccl.so",
         .symbol = GPU_COLLECTIVES_SYMBOL,
+        .given = "TARE_NCCL",
         .abi = GPU_COLLECTIVES_ABI,
         .missing = "there is no NCCL",
         .advice =
-            "install it (apt install libnccl2 libnccl-dev next to the CUDA toolkit, or pip install nvidia-nccl-cu13) and build again, or set dist.communicator = mpi"};
+            "install it (apt install libnccl2 libnccl-dev next to the CUDA toolkit, or pip install nvidia-nccl-cu13) and build again (make, and cmake --install if tare is installed), or set dist.communicator = mpi, which sends everything through host memory"};
     return load_library_open(&nccl, (void **)out, e);
 }
 
@@ -232,16 +239,77 @@ tare_status device_nccl_about(char *text, int64_t capacity, struct err *e)
     return TARE_OK;
 }
 
-static tare_status open_nccl(struct device *d, struct err *e)
+/* Agrees before the blocking init: a rank that has failed by then would leave the others in it. */
+static tare_status open_nccl(struct device *d, struct gpu_deadline *deadline, struct err *e)
 {
     char id[GPU_ID_BYTES] = {0};
     tare_status status = TARE_OK;
+    gpu_start_settings();
     if (d->host.rank == 0 && d->gpu->make_id(d->gpu, id)) status = slot_failed(d, "NCCL", e);
     TRY(comm_agree(&d->host, status, e));
     TRY(d->host.broadcast(&d->host, id, sizeof id, 0, e));
-    TRY(finish_backend(d, e)); /* the device is chosen */
-    if (d->gpu->open(d->gpu, d->host.rank, d->host.size, id, d->stream)) return slot_failed(d, "NCCL", e);
-    return TARE_OK;
+    status = finish_backend(d, e); /* the device is chosen */
+    if (!status && d->gpu->prepare(d->gpu, d->host.rank, d->host.size, d->stream)) status = slot_failed(d, "NCCL", e);
+    TRY(comm_agree(&d->host, status, e));
+    gpu_deadline_note(deadline, "opening the communicator (ncclCommInitRank)");
+    status = TARE_OK;
+    if (d->gpu->open(d->gpu, id)) {
+        d->broken = true;
+        status = err_set(e, TARE_E_COMM, __FILE__, __LINE__, "NCCL: %s; %s", d->gpu->error, GPU_START_ADVICE);
+    }
+    return comm_agree(&d->host, status, e);
+}
+
+static void replace_collectives(struct comm *c, struct device *d)
+{
+    const bool gpu = d->gpu;
+    c->self = d;
+    c->gather = host_gather;
+    c->broadcast = host_broadcast;
+    c->barrier = host_barrier;
+    c->abort = host_abort;
+    c->note = host_note;
+    c->enter = host_enter;
+    c->free = device_free;
+    c->kind = gpu ? "nccl" : c->kind;
+    c->overlaps = gpu;
+    c->all_gather = gpu ? nccl_all_gather : staged_all_gather;
+    c->all_to_all = gpu ? nccl_all_to_all : staged_all_to_all;
+    c->gather_begin = gpu ? nccl_gather_begin : staged_all_gather;
+    c->gather_wait = gpu ? nccl_gather_wait : staged_wait;
+    c->exchange_begin = gpu ? nccl_exchange_begin : staged_all_to_all;
+    c->exchange_wait = gpu ? nccl_exchange_wait : staged_wait;
+}
+
+/* Opens NCCL and tries it, under a deadline. If that fails, *c is as before. */
+static tare_status start_nccl(struct comm *c, struct device *d, struct err *e)
+{
+    struct gpu_deadline deadline;
+    const struct comm before = *c;
+    TRY(gpu_deadline_begin(&deadline, &d->host, c->timeout_s, e));
+    tare_status status = open_nccl(d, &deadline, e);
+    if (!status) {
+        replace_collectives(c, d);
+        gpu_deadline_note(&deadline, "the trial of all_gather and all_to_all");
+        status = gpu_start_try(c, d->k, d->ctx, e);
+    }
+    gpu_deadline_end(&deadline);
+    if (!status) return TARE_OK;
+    d->gpu->close(d->gpu, false);
+    *c = before;
+    return status;
+}
+
+/* Says once how GPUs exchange: through host memory a step may take several times as long. */
+static void log_communicator(const struct device *d)
+{
+    if (d->host.rank || d->host.size == 1) return;
+    if (d->gpu) {
+        d->gpu->describe(d->gpu);
+        log_info("communicator: nccl (%s), tried between %d ranks", d->gpu->about, d->host.size);
+    } else {
+        log_warn("communicator: %s, through host memory; a step is much slower than with dist.communicator = nccl", d->host.kind);
+    }
 }
 
 tare_status device_collectives(struct comm *c, const struct kernels *k, const struct kctx *ctx, enum communicator library,
@@ -253,12 +321,8 @@ tare_status device_collectives(struct comm *c, const struct kernels *k, const st
     if (!k->backend->device && wanted)
         FAIL(e, TARE_E_CONFIG, "dist.communicator = nccl: needs GPUs; set run.device = cuda, or dist.communicator = auto");
     if (!k->backend->device || (c->size == 1 && !wanted)) return TARE_OK;
-    if (library != COMMUNICATOR_MPI) {
-        struct err why = {0};
-        const tare_status status = comm_agree(c, load_collectives(&gpu, &why), &why); /* all ranks, or none */
-        if (status && wanted) FAIL(e, status, "%s", why.message);
-        if (status) gpu = NULL;
-    }
+    /* Never host memory unasked: it would be noticed only by the time that a step takes. */
+    if (library != COMMUNICATOR_MPI) TRY(comm_agree(c, load_collectives(&gpu, e), e));
     TRY(mem_new((int64_t)sizeof *d, (void **)&d, e));
     *d = (struct device){.host = *c,
                          .k = k,
@@ -267,28 +331,11 @@ tare_status device_collectives(struct comm *c, const struct kernels *k, const st
                          .gathers = {"gather", SLOT_PENDING, COMM_PENDING, 0, 0},
                          .exchanges = {"exchange", SLOT_EXCHANGE, COMM_EXCHANGES, 0, 0},
                          .stream = k->backend->stream ? k->backend->stream(ctx) : ctx->stream};
-    if (gpu) {
-        const tare_status status = comm_agree(c, open_nccl(d, e), e);
-        if (status) {
-            mem_free(d);
-            return status;
-        }
-    }
-    c->self = d;
-    c->gather = host_gather;
-    c->broadcast = host_broadcast;
-    c->barrier = host_barrier;
-    c->abort = host_abort;
-    c->note = host_note;
-    c->enter = host_enter;
-    c->free = device_free;
-    c->kind = gpu ? "nccl" : c->kind;
-    c->overlaps = gpu != NULL;
-    c->all_gather = gpu ? nccl_all_gather : staged_all_gather;
-    c->all_to_all = gpu ? nccl_all_to_all : staged_all_to_all;
-    c->gather_begin = gpu ? nccl_gather_begin : staged_all_gather;
-    c->gather_wait = gpu ? nccl_gather_wait : staged_wait;
-    c->exchange_begin = gpu ? nccl_exchange_begin : staged_all_to_all;
-    c->exchange_wait = gpu ? nccl_exchange_wait : staged_wait;
-    return TARE_OK;
+    if (!gpu) replace_collectives(c, d);
+    const tare_status status = gpu ? start_nccl(c, d, e) : TARE_OK;
+    if (status)
+        mem_free(d);
+    else
+        log_communicator(d);
+    return status;
 }

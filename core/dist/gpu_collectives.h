@@ -10,21 +10,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GPU_COLLECTIVES_ABI 2
+#define GPU_COLLECTIVES_ABI 3
 #define GPU_COLLECTIVES_SYMBOL "tare_gpu_collectives"
 enum { GPU_ID_BYTES = 128, GPU_SLOTS = 8 };
 
 struct gpu_collectives {
     int abi;
     char about[128]; /* "NCCL 2.28.3", after describe */
-    char error[300];
+    char error[900];
 
     void (*describe)(struct gpu_collectives *g);
     /* rank 0 makes it; all ranks pass it to open */
     int (*make_id)(struct gpu_collectives *g, char id[GPU_ID_BYTES]);
-    /* compute: the CUDA stream whose results are sent; NULL: the caller has waited for them.
-     * Collective. */
-    int (*open)(struct gpu_collectives *g, int rank, int size, const char id[GPU_ID_BYTES], void *compute);
+    /* Makes what a rank needs of its own, without the others. compute: the CUDA stream whose results
+     * are sent; NULL: the caller has waited for them. */
+    int (*prepare)(struct gpu_collectives *g, int rank, int size, void *compute);
+    /* After all ranks have prepared. Collective: waits for every rank, without a limit. */
+    int (*open)(struct gpu_collectives *g, const char id[GPU_ID_BYTES]);
     /* slot: the one to query with `done` */
     int (*all_gather)(struct gpu_collectives *g, int slot, const void *in, int64_t bytes, void *out);
     int (*all_to_all)(struct gpu_collectives *g, int slot, const void *in, int64_t bytes, void *out);

@@ -6,8 +6,17 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Global, because MPI's own plugins look for its symbols. */
+static void *open_symbol(const char *path, const char *symbol, char *why, size_t capacity)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL), *found = handle ? dlsym(handle, symbol) : NULL;
+    if (!found) snprintf(why, capacity, "%s", dlerror());
+    return found;
+}
 
 static void *find_symbol(const char *file, const char *symbol, char *why, size_t capacity)
 {
@@ -16,10 +25,7 @@ static void *find_symbol(const char *file, const char *symbol, char *why, size_t
     snprintf(why, capacity, "%s is not in the program's folder", file);
     for (int i = 0; i < 2; i++) {
         if (!program_path(folder, folders[i]) || fs_join(path, folder, file, NULL) || access(path, R_OK)) continue;
-        /* Global, because MPI's own plugins look for its symbols. */
-        void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL), *found = handle ? dlsym(handle, symbol) : NULL;
-        if (!found) snprintf(why, capacity, "%s", dlerror());
-        return found;
+        return open_symbol(path, symbol, why, capacity);
     }
     return NULL;
 }
@@ -32,7 +38,8 @@ tare_status load_library_open(const struct library *l, void **table, struct err 
     if (!program_path(folder, "."))
         FAIL(e, TARE_E_UNSUPPORTED, "%s: the location of %s is found through /proc/self/exe, which cannot be read; mount /proc",
              l->missing, l->file);
-    void *t = find_symbol(l->file, l->symbol, why, sizeof why);
+    const char *given = l->given ? getenv(l->given) : NULL;
+    void *t = given && *given ? open_symbol(given, l->symbol, why, sizeof why) : find_symbol(l->file, l->symbol, why, sizeof why);
     if (!t) FAIL(e, TARE_E_UNSUPPORTED, "%s (%s); %s", l->missing, why, l->advice);
     memcpy(&abi, t, sizeof abi);
     if (abi != l->abi)

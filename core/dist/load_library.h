@@ -10,6 +10,7 @@ struct library {
     int abi;             /* interface version of this program; the exported table begins with its own, an int */
     const char *missing; /* for messages: "there is no MPI" */
     const char *advice;  /* how to fix that */
+    const char *given;   /* environment variable with a path that is loaded instead; or NULL */
 };
 
 /* Loads the table of functions; the object stays loaded. TARE_E_UNSUPPORTED if it is missing or

@@ -12,6 +12,10 @@
 
 #include "base/err.h"
 
+/* Begins the names of collectives between GPUs, which no rank enters while another works alone: they
+ * have a deadline before the first stage too. */
+#define WATCH_NCCL "NCCL"
+
 /* WATCH_JOIN: seconds within which all ranks must connect to rank 0. */
 enum { WATCH_SILENCE = 7, WATCH_JOIN = 30, WATCH_ADDRESS = 512 };
 

@@ -181,8 +181,10 @@ static void check_timeouts(struct watch *w)
             who = r;
         }
     }
-    /* Before the first stage a rank may be busy alone: a warm start, a codebook. */
-    if (!waits || !late->stage[0]) return;
+    if (!waits) return;
+    /* Before the first stage a rank may be busy alone (a warm start, a codebook), but not while the
+     * others are in a collective of the GPUs, or after it has entered the same one. */
+    if (!late->stage[0] && late->calls < waits->calls && strncmp(waits->what, WATCH_NCCL, sizeof WATCH_NCCL - 1) != 0) return;
     /* the last rank has only just entered */
     if (late->calls == waits->calls && shortest < w->timeout_s) return;
     struct err e = {0};

@@ -37,7 +37,7 @@ tare_status device_memory_reserve(const struct config *c, const struct kernels *
                             .hosts = 1,
                             .eval_rows = eval_rows,
                             .gradient_shards = c->dist.gradient_shards > 0 ? c->dist.gradient_shards : 1,
-                            .machine = {.gpu = true, .memory = (double)k->backend->memory(&ctx)}};
+                            .machine = {.gpu = true, .opened = true, .memory = (double)k->backend->memory(&ctx)}};
     if (!(in.machine.memory > 0))
         FAIL(e, TARE_E_NOMEM, "run.device = %s: the device has no memory left", config_chosen(c, "run", "device"));
     in.machine.reserve = in.machine.memory / OUTSIDE;

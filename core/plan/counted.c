@@ -316,7 +316,7 @@ static tare_status open_backend(struct counted *x, struct err *e)
     if (!like && !x->in->machine.gpu) TRY(kernels_cpu(config_kernels(x->in->config), &like, e));
     kernels_counting(like, &x->kernels);
     const struct plan_machine *m = &x->in->machine;
-    x->kernels.backend->reserve(&x->ctx, (int64_t)(m->gpu ? m->memory - m->reserve : m->memory));
+    x->kernels.backend->reserve(&x->ctx, (int64_t)(m->gpu ? m->memory - m->reserve - plan_nccl(&x->plan->in) : m->memory));
     return lora_spec_of(x->in->config, &x->lora, e);
 }
 

@@ -48,6 +48,7 @@ struct plan_machine {
     bool gpu;       /* each rank has its own device; false: the ranks of a host share its memory */
     double memory;  /* bytes of the device or of the host */
     double reserve; /* bytes kept out of the plan: driver, libraries, fragmentation */
+    bool opened;    /* `memory` is what is left after NCCL has taken its own */
 };
 
 struct plan_input {
@@ -94,6 +95,7 @@ struct plan {
     int64_t kv_free;                   /* tokens that the cache could have in the free memory */
     int64_t micro_rows, micro_targets; /* of the largest micro-batch */
     double budget, need;               /* of a device, or of a host with all its ranks */
+    double nccl;                       /* bytes that NCCL takes outside of the plan; in no class */
     int fits;                          /* 1, 0, or -1 if the memory is unknown */
     struct plan_advice advice[PLAN_ADVICE];
     int n_advice;
@@ -115,6 +117,8 @@ tare_status plan_make(const struct plan_input *in, struct plan *out, struct err 
 /* ---- memory.c */
 /* Fills params, the ranks' memory, the cache and the micro-batch of out from out->in. */
 tare_status plan_memory(struct plan *out, struct err *e);
+/* Returns the bytes of a device that NCCL takes, an estimate. */
+double plan_nccl(const struct plan_input *in);
 
 /* ---- counted.c */
 struct plan_counted {

@@ -3,6 +3,8 @@
 
 #include "model/hf_config.h"
 
+#include <stdio.h>
+
 const char *const PLAN_CLASS_NAMES[PLAN_CLASSES] = {"weights",   "gradients", "moments",     "sampler", "gathered",
                                                     "reference", "kv_cache",  "activations", "logits",  "prefill",
                                                     "working",   "margin",    "staging"};
@@ -127,12 +129,14 @@ static tare_status print_advice(const struct plan *p, struct str *out, struct er
 
 static tare_status print_verdict(const struct plan *p, struct str *out, struct err *e)
 {
-    char a[32], b[32], c[32];
+    char a[32], b[32], c[32], nccl[64] = "";
     const char *what = p->in.machine.gpu ? "a device" : "a host";
+    if (p->nccl > 0) snprintf(nccl, sizeof nccl, ", %s for NCCL", str_amount(a, p->nccl, "B"));
     if (p->fits < 0)
         return str_addf(out, e, "%s needs %s; give plan.memory to check whether it fits\n", what, str_amount(a, p->need, "B"));
-    TRY(str_addf(out, e, "%s: %s needs %s of %s (%s reserved)", p->fits ? "fits" : "does not fit", what,
-                 str_amount(a, p->need, "B"), str_amount(b, p->in.machine.memory, "B"), str_amount(c, p->in.machine.reserve, "B")));
+    TRY(str_addf(out, e, "%s: %s needs %s of %s (%s reserved%s)", p->fits ? "fits" : "does not fit", what,
+                 str_amount(a, p->need, "B"), str_amount(b, p->in.machine.memory, "B"), str_amount(c, p->in.machine.reserve, "B"),
+                 nccl));
     if (p->fits)
         return str_addf(out, e, ", %s free; the key/value cache could have %lld tokens\n", str_amount(a, p->budget - p->need, "B"),
                         LL(p->kv_free));
@@ -162,9 +166,11 @@ static json_t *rank_json(const struct plan_rank *r, int64_t rank)
     return o;
 }
 
-static json_t *machine_json(const struct plan_machine *m)
+static json_t *machine_json(const struct plan *p)
 {
-    return json_pack("{s:s, s:b, s:f, s:f}", "name", m->name, "gpu", (int)m->gpu, "memory", m->memory, "reserve", m->reserve);
+    const struct plan_machine *m = &p->in.machine;
+    return json_pack("{s:s, s:b, s:f, s:f, s:f}", "name", m->name, "gpu", (int)m->gpu, "memory", m->memory, "reserve", m->reserve,
+                     "nccl", p->nccl);
 }
 
 static json_t *advice_json(const struct plan *p)
@@ -186,7 +192,7 @@ tare_status plan_json(const struct plan *p, json_t **out, struct err *e)
         json_array_append_new(ranks, rank_json(r < in->config->rollout.prompts % in->ranks ? &p->first : &p->last, r));
     json_object_set_new(o, "parameters", json_integer(p->params));
     json_object_set_new(o, "shard", json_string(SHARD_NAMES[in->ranks > 1 ? in->shard : SHARD_NONE]));
-    json_object_set_new(o, "machine", machine_json(&in->machine));
+    json_object_set_new(o, "machine", machine_json(p));
     json_object_set_new(o, "ranks", ranks);
     json_object_set_new(o, "kv_cache",
                         json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "tokens", (json_int_t)p->kv_tokens, "wanted",

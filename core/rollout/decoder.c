@@ -131,9 +131,10 @@ tare_status decoder_run(struct decoder *d, struct kv_cache *cache, struct decode
     k->decode_load(&m->ctx, d->session, &load, &places);
     if (places.rows)
         for (int64_t i = 0; i < b->tokens; i++) {
-            if (!k->decode_begin(&m->ctx, d->session)) continue;
-            issue_token(d, cache, &places);
-            k->decode_end(&m->ctx, d->session);
+            while (k->decode_begin(&m->ctx, d->session)) {
+                issue_token(d, cache, &places);
+                if (!k->decode_end(&m->ctx, d->session)) break;
+            }
         }
     k->decode_read(&m->ctx, d->session, b->token, b->logprob, b->entropy);
     return model_finish(m, e);

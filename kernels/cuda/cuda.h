@@ -180,7 +180,7 @@ struct decode *cuda_decode_open(const struct kctx *c);
 void cuda_decode_close(const struct kctx *c, struct decode *d);
 void cuda_decode_load(const struct kctx *c, struct decode *d, const struct decode_load *load, struct decode_places *places);
 int cuda_decode_begin(const struct kctx *c, struct decode *d);
-void cuda_decode_end(const struct kctx *c, struct decode *d);
+int cuda_decode_end(const struct kctx *c, struct decode *d);
 void cuda_decode_read(const struct kctx *c, struct decode *d, int32_t *token, float *logprob, float *entropy);
 
 /* Fill the whole table; in the shim's build, kernels_shim. */

@@ -16,6 +16,8 @@
 #include <array>
 #include <map>
 #include <new>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* How a row's keys are split: those it shares with the run of rows first .. first+n-1, and its own
@@ -352,6 +354,42 @@ static decode_graph *graph_of(const struct kctx *c, struct decode *d)
     return &d->graphs[graph_key(d)];
 }
 
+/* Tokens are issued one by one if a GPU or driver refuses to record them: a run should not end for that. */
+static bool graphs_failed;
+
+static bool graphs_wanted(void)
+{
+    static const char *const asked = getenv("TARE_CUDA_GRAPH");
+    return !graphs_failed && !(asked && !strcmp(asked, "0"));
+}
+
+static void give_up_graphs(const char *call)
+{
+    const cudaError_t why = cudaGetLastError(); /* or the next launch would be blamed for it */
+    if (!graphs_failed)
+        fprintf(stderr, "tare: warning: CUDA graphs are not used: %s: %s; tokens are issued one by one (TARE_CUDA_GRAPH=0)\n", call,
+                cudaGetErrorString(why));
+    graphs_failed = true;
+}
+
+/* Ends the recording, and runs it. False: it failed, and nothing has run. */
+static bool end_capture(const struct kctx *c, decode_graph *g)
+{
+    cudaGraph_t graph = nullptr; /* the capture must end even after a failure */
+    const bool ended = cudaStreamEndCapture(cuda_stream(c), &graph) == cudaSuccess && !kernel_faulted(c);
+    const bool made = ended && cudaGraphInstantiate(&g->run, graph, 0) == cudaSuccess;
+    if (graph) cudaGraphDestroy(graph);
+    if (made) {
+        CUDA_TRY(c, cudaGraphLaunch(g->run, cuda_stream(c)));
+        return true;
+    }
+    g->run = nullptr;
+    give_up_graphs(ended ? "cudaGraphInstantiate" : "recording a token");
+    /* an operation's error while it was recorded: a real one comes again when it is issued */
+    if (c->fault) c->fault->code = TARE_OK;
+    return false;
+}
+
 int cuda_decode_begin(const struct kctx *c, struct decode *d)
 {
     CUDA_OP_OR(c, 0, "decode", "rows tiles", d->s.rows, d->view.n_tiles);
@@ -361,28 +399,29 @@ int cuda_decode_begin(const struct kctx *c, struct decode *d)
         CUDA_TRY(c, cudaGraphLaunch(g->run, cuda_stream(c)));
         return 0;
     }
-    if (g->tried && !CUDA_TRY(c, cudaStreamBeginCapture(cuda_stream(c), cudaStreamCaptureModeThreadLocal))) return 0;
-    d->mode = g->tried ? CAPTURE : AT_ONCE;
+    d->mode = AT_ONCE;
+    if (g->tried && graphs_wanted()) {
+        if (cudaStreamBeginCapture(cuda_stream(c), cudaStreamCaptureModeThreadLocal) == cudaSuccess)
+            d->mode = CAPTURE;
+        else
+            give_up_graphs("cudaStreamBeginCapture");
+    }
     issuing = d;
     cuda_chain(true);
     return 1;
 }
 
-void cuda_decode_end(const struct kctx *c, struct decode *d)
+int cuda_decode_end(const struct kctx *c, struct decode *d)
 {
+    bool done = true;
     CUDA_LAUNCH(c, decode_advance, (unsigned)d->s.rows, 64, 0, d->s, 0);
     cuda_chain(false);
     issuing = nullptr;
     decode_graph &g = d->graphs[graph_key(d)];
-    if (d->mode == CAPTURE) { /* the capture must end even after a failure */
-        cudaGraph_t graph = nullptr;
-        if (CUDA_TRY(c, cudaStreamEndCapture(cuda_stream(c), &graph)) && !kernel_faulted(c) &&
-            CUDA_TRY(c, cudaGraphInstantiate(&g.run, graph, 0)))
-            CUDA_TRY(c, cudaGraphLaunch(g.run, cuda_stream(c)));
-        if (graph) cudaGraphDestroy(graph);
-    }
+    if (d->mode == CAPTURE) done = end_capture(c, &g);
     g.tried = true;
     d->mode = IDLE;
+    return !done;
 }
 
 void cuda_decode_read(const struct kctx *c, struct decode *d, int32_t *token, float *logprob, float *entropy)

@@ -21,6 +21,9 @@
 #include "convert.h"
 #include "swiglu.cuh"
 
+#include <stdlib.h>
+#include <string.h>
+
 enum {
     PIECE = 64,
     WARPS = 8,
@@ -287,9 +290,16 @@ template <typename X> static void stream_run(const struct kctx *c, const stream_
         stream_rows<4, X>(c, j);
 }
 
+/* TARE_CUDA_STREAM=0: products of few rows by cuBLASLt too. */
+static bool stream_wanted(void)
+{
+    static const char *const asked = getenv("TARE_CUDA_STREAM");
+    return !(asked && !strcmp(asked, "0"));
+}
+
 bool matmul_stream_fits(int64_t t, int64_t k)
 {
-    return t <= STREAM_ROWS && k > 0 && k % PIECE == 0;
+    return stream_wanted() && t <= STREAM_ROWS && k > 0 && k % PIECE == 0;
 }
 
 stream_cut stream_cut_of(const product &p)

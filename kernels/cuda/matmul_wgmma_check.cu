@@ -230,8 +230,8 @@ static void check_cases(const struct kctx *c, wgmma_found *found)
                  cuda_capability() / 10, cuda_capability() % 10);
         return;
     }
-    if (wanted && !strcmp(wanted, "0")) {
-        snprintf(found->text, sizeof found->text, "TARE_CUDA_WGMMA is 0");
+    if (!wanted || strcmp(wanted, "1") != 0) {
+        snprintf(found->text, sizeof found->text, "TARE_CUDA_WGMMA is not 1");
         return;
     }
     found->wanted = true;

@@ -42,7 +42,7 @@ export SHARED SOURCE=$ROOT TARE=$BUILD/tare TARE_PLUGIN_PATH=$BUILD/plugins
     cmake -S . -B "$BUILD" -DBUILD_TESTING=ON && cmake --build "$BUILD" -j "$(nproc)" &&
         cmake -S kernels/cuda -B "$BUILD/cuda" -DTARE_CUDA_OUT="$BUILD" -DTARE_CUDA_ARCHITECTURES="${ARCH:-90a}" && cmake --build "$BUILD/cuda" -j "$(nproc)"
 } > "$OUT/build.log" 2>&1 || { tail -20 "$OUT/build.log"; fail "build (see $OUT/build.log)"; exit 1; }
-"$BUILD/tare" doctor > "$OUT/doctor.txt" 2>&1
+TARE_CUDA_WGMMA=1 "$BUILD/tare" doctor > "$OUT/doctor.txt" 2>&1
 grep -i cuda "$OUT/doctor.txt" | head -3
 
 # Runs a cmocka program's tests whose names end in _on_cuda (or are test_cuda). Skipped tests are

@@ -24,7 +24,8 @@ static int nccl_failed(struct gpu_collectives *g, const char *what, ncclResult_t
 {
     if (code == ncclSuccess || code == ncclInProgress) return 0;
     const char *detail = ncclGetLastError(state.comm);
-    snprintf(g->error, sizeof g->error, "%s: %s%s%.200s", what, ncclGetErrorString(code), detail && *detail ? "; " : "",
+    /* whole: the end of NCCL's text says what to change */
+    snprintf(g->error, sizeof g->error, "%s: %s%s%.700s", what, ncclGetErrorString(code), detail && *detail ? "; " : "",
              detail ? detail : "");
     return 1;
 }
@@ -59,11 +60,9 @@ static int choose_device(struct gpu_collectives *g, cudaStream_t compute)
     return 0;
 }
 
-static int open_nccl(struct gpu_collectives *g, int rank, int size, const char id[GPU_ID_BYTES], void *compute)
+static int prepare_nccl(struct gpu_collectives *g, int rank, int size, void *compute)
 {
-    ncclUniqueId given;
     int low = 0, high = 0;
-    memcpy(&given, id, sizeof given);
     state.compute = compute;
     state.rank = rank;
     state.size = size;
@@ -74,7 +73,14 @@ static int open_nccl(struct gpu_collectives *g, int rank, int size, const char i
         return 1;
     for (int i = 0; i < GPU_SLOTS; i++)
         if (cuda_failed(g, "cudaEventCreate", cudaEventCreateWithFlags(&state.ended[i], cudaEventDisableTiming))) return 1;
-    return nccl_failed(g, "ncclCommInitRank", ncclCommInitRank(&state.comm, size, given, rank));
+    return 0;
+}
+
+static int open_nccl(struct gpu_collectives *g, const char id[GPU_ID_BYTES])
+{
+    ncclUniqueId given;
+    memcpy(&given, id, sizeof given);
+    return nccl_failed(g, "ncclCommInitRank", ncclCommInitRank(&state.comm, state.size, given, state.rank));
 }
 
 /* Orders transfers after the computation issued so far. */
@@ -114,6 +120,8 @@ static int gpu_done(struct gpu_collectives *g, int slot, bool *ended)
     if (nccl_failed(g, "ncclCommGetAsyncError", ncclCommGetAsyncError(state.comm, &code)) || nccl_failed(g, "NCCL", code)) return 1;
     const cudaError_t how = cudaEventQuery(state.ended[slot]);
     *ended = how == cudaSuccess;
+    /* NotReady is no error; the backend must not take it for one of its launches. */
+    if (how == cudaErrorNotReady) (void)cudaGetLastError();
     return how == cudaErrorNotReady ? 0 : cuda_failed(g, "a collective", how);
 }
 
@@ -133,6 +141,7 @@ __attribute__((visibility("default"))) struct gpu_collectives tare_gpu_collectiv
     .abi = GPU_COLLECTIVES_ABI,
     .describe = gpu_describe,
     .make_id = make_id,
+    .prepare = prepare_nccl,
     .open = open_nccl,
     .all_gather = all_gather,
     .all_to_all = all_to_all,

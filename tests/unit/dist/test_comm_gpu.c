@@ -7,7 +7,10 @@
 #include "dist/threads.h"
 #include "unit/dist/collectives.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* ---- a device whose pointers are off by 1 GiB: using one as host memory crashes, and uses of host
  * pointers as device pointers are counted */
@@ -155,12 +158,122 @@ static void nccl_with_one_rank(void **state)
     c.free(&c);
 }
 
+/* ---- NCCL's double (tests/dist/nccl_double.c) */
+
+static void use_double(const char *fault)
+{
+    const char *path = getenv("TARE_NCCL_DOUBLE");
+    if (!path) SKIP("TARE_NCCL_DOUBLE does not name the double");
+    setenv("TARE_NCCL", path, 1);
+    setenv("NCCL_DOUBLE", fault, 1);
+}
+
+static tare_status by_nccl(struct comm *c, void *ctx, struct err *e)
+{
+    const struct kctx x = {0};
+    struct comm copy = *c;
+    (void)ctx;
+    TRY(device_collectives(&copy, &FAKE, &x, COMMUNICATOR_AUTO, e));
+    CHECK(!strcmp(copy.kind, "nccl") && copy.overlaps);
+    for (int64_t n = 1; n < 5000; n = 7 * n + 1) TRY(use_device(&copy, &FAKE, &x, n, e));
+    TRY(use_gather(&copy, e));
+    copy.free(&copy);
+    return TARE_OK;
+}
+
+static void nccl_between_threads(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    use_double("");
+    unsetenv("NCCL_NVLS_ENABLE");
+    setenv("NCCL_MAX_P2P_NCHANNELS", "3", 1);
+    for (int ranks = 2; ranks <= 3; ranks++) assert_ok(comm_threads(ranks, 60, by_nccl, NULL, &e), &e);
+    assert_string_equal(getenv("NCCL_NVLS_ENABLE"), "0");
+    assert_string_equal(getenv("NCCL_MAX_P2P_NCHANNELS"), "3"); /* the user's */
+    use_double("late");
+    assert_ok(comm_threads(3, 60, by_nccl, NULL, &e), &e);
+}
+
+static void a_failing_start_names_remedies(void **state)
+{
+    (void)state;
+    const struct {
+        const char *fault, *says;
+        int remedies;
+    } cases[] = {
+        {"fail_prepare", "rank 1: NCCL: cudaEventCreate: out of memory", 0},
+        {"fail_open", "rank 1: NCCL: ncclCommInitRank: unhandled cuda error", 1},
+        {"wrong",
+         "rank 2: NCCL: all_to_all of 67108860 bytes at the start has delivered wrong bytes to rank 2 (from rank 0, byte 1232)", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct err e = {0};
+        use_double(cases[i].fault);
+        assert_int_equal(comm_threads(3, 60, by_nccl, NULL, &e), TARE_E_COMM);
+        if (!strstr(e.message, cases[i].says)) fail_msg("%s: %s", cases[i].fault, e.message);
+        if (cases[i].remedies && !strstr(e.message, "NCCL_P2P_DISABLE=1")) fail_msg("%s: %s", cases[i].fault, e.message);
+    }
+}
+
+/* A process that must end by itself; text receives its standard error. */
+static int end_of(const char *fault, char *text, size_t capacity)
+{
+    int ends[2], status;
+    size_t at = 0;
+    struct err e = {0};
+    assert_int_equal(pipe(ends), 0);
+    fflush(NULL);
+    const pid_t child = fork();
+    if (!child) {
+        dup2(ends[1], 2);
+        use_double(fault);
+        _exit(comm_threads(2, 0.5, by_nccl, NULL, &e) ? 99 : 0);
+    }
+    close(ends[1]);
+    for (ssize_t n; at + 1 < capacity && (n = read(ends[0], text + at, capacity - at - 1)) > 0;) at += (size_t)n;
+    text[at] = 0;
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void a_hanging_start_ends_the_job(void **state)
+{
+    (void)state;
+    const char *const cases[][2] = {{"hang_open", "opening the communicator (ncclCommInitRank) has not ended within 0.5 s"},
+                                    {"hang_done", "the trial of all_gather and all_to_all has not ended within 0.5 s"},
+                                    {"hang_call", "the trial of all_gather and all_to_all has not ended within 0.5 s"}};
+    use_double("");
+    for (int i = 0; i < 3; i++) {
+        char text[4000];
+        const int code = end_of(cases[i][0], text, sizeof text);
+        if (code != err_exit_code(TARE_E_COMM) || !strstr(text, cases[i][1]) || !strstr(text, "NCCL_DEBUG=INFO"))
+            fail_msg("%s: exit status %d: %s", cases[i][0], code, text);
+    }
+}
+
+static void auto_without_nccl_is_an_error(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    setenv("TARE_NCCL", "/nowhere/libtare_nccl.so", 1);
+    assert_int_equal(comm_threads(2, 60, by_nccl, NULL, &e), TARE_E_UNSUPPORTED);
+    assert_non_null(strstr(e.message, "there is no NCCL (/nowhere/libtare_nccl.so"));
+    assert_non_null(strstr(e.message, "pip install nvidia-nccl-cu13"));
+    assert_non_null(strstr(e.message, "dist.communicator = mpi"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_through_host_memory),
         cmocka_unit_test(host_memory_stays_as_it_is),
         cmocka_unit_test(nccl_with_one_rank),
+        cmocka_unit_test(nccl_between_threads),
+        cmocka_unit_test(a_failing_start_names_remedies),
+        cmocka_unit_test(a_hanging_start_ends_the_job),
+        cmocka_unit_test(auto_without_nccl_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

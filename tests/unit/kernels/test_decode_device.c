@@ -97,11 +97,13 @@ static float *decode(struct scene *s, int first, int n, int64_t later, int64_t t
     dev->backend->upload(ctx, p.entropy, zeros, p.rows * 4);
     s->replayed = 0;
     for (int64_t at = 0; at < tokens; at++) {
-        if (dev->decode_begin(ctx, s->session)) {
+        bool issued = false;
+        while (dev->decode_begin(ctx, s->session)) {
+            issued = true;
             KERNEL(dev, ctx, attention, .out = s->out, .stats = s->stats, .qkv = s->query_rows, .kv = s->device, .shape = s->s);
-            dev->decode_end(ctx, s->session);
-        } else
-            s->replayed++;
+            if (!dev->decode_end(ctx, s->session)) break;
+        }
+        s->replayed += !issued;
         for (int i = 0; i < n; i++) seqs[i] = (struct attn_seq){i, 1, rows[i].pos + at, rows[i].blocks, 0};
         KERNEL(ref, &contexts[0], attention, .out = expected, .stats = stats, .qkv = s->queries + first * s->s.stride, .kv = s->kv,
                .shape = s->s, .seqs = seqs, .n_seqs = n);

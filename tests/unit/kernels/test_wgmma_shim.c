@@ -267,8 +267,12 @@ static void test_the_check(void **state)
     wgmma_host_fault = 0;
     setenv("TARE_CUDA_WGMMA", "0", 1);
     assert_true(about(text));
-    assert_non_null(strstr(text, "TARE_CUDA_WGMMA is 0"));
+    assert_non_null(strstr(text, "TARE_CUDA_WGMMA is not 1"));
+    cuda_about_again();
     unsetenv("TARE_CUDA_WGMMA");
+    assert_true(about(text));
+    assert_non_null(strstr(text, "use mma: TARE_CUDA_WGMMA is not 1"));
+    setenv("TARE_CUDA_WGMMA", "1", 1);
     assert_int_equal(fault.code, TARE_OK); /* none of this is an error of the run */
     end();
     cuda_about_again();
@@ -380,6 +384,7 @@ int main(void)
                                        cmocka_unit_test(test_check_without_launches),
                                        cmocka_unit_test(test_earlier_failure_is_not_blamed),
                                        cmocka_unit_test(test_a_difference_changes_no_results)};
+    setenv("TARE_CUDA_WGMMA", "1", 1);
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }
 #else

@@ -524,7 +524,7 @@ static void fit_and_advice(void **state)
     assert_true(never.ranks_needed > 8);
     /* exactly the needed memory is enough, one byte less is not */
     struct plan_machine m = {.gpu = true, .memory = 300e9};
-    m.memory = fits.need;
+    m.memory = fits.need + fits.nccl;
     c.rollout.kv_tokens = fits.kv_tokens;
     assert_int_equal(make_plan(&c, &s, 8, m).fits, 1);
     m.memory -= 1;
@@ -558,11 +558,35 @@ static void parsed_quantities(void **state)
     assert_non_null(strstr(e.message, "h100"));
 }
 
+/* NCCL takes its memory beside the plan, unless it is open already or not used. */
+static void nccl_takes_memory_of_several_gpus(void **state)
+{
+    (void)state;
+    struct config c;
+    const struct plan_machine m = {.gpu = true, .memory = 80e9}, opened = {.gpu = true, .memory = 80e9, .opened = true};
+    load_config(&c, (const char *const[]){"run.dir=x"}, 1);
+    const struct plan one = make_plan(&c, &SMALL, 1, m), eight = make_plan(&c, &SMALL, 8, m),
+                      late = make_plan(&c, &SMALL, 8, opened);
+    assert_true(one.nccl == 0);
+    assert_true(eight.nccl > 1.8e9 && eight.nccl < 2e9);
+    assert_true(eight.budget == late.budget - eight.nccl);
+    assert_true(late.nccl == 0);
+    c.dist.communicator = COMMUNICATOR_MPI;
+    assert_true(make_plan(&c, &SMALL, 8, m).nccl == 0);
+    config_free(&c);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_counts),   cmocka_unit_test(by_hand),        cmocka_unit_test(adapters_by_hand),
-        cmocka_unit_test(slice_sums_by_hand), cmocka_unit_test(on_ranks),       cmocka_unit_test(evaluation_is_bounded_by_its_rows),
-        cmocka_unit_test(shards_of_ranks),    cmocka_unit_test(fit_and_advice), cmocka_unit_test(parsed_quantities)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(nccl_takes_memory_of_several_gpus),
+                                       cmocka_unit_test(published_counts),
+                                       cmocka_unit_test(by_hand),
+                                       cmocka_unit_test(adapters_by_hand),
+                                       cmocka_unit_test(slice_sums_by_hand),
+                                       cmocka_unit_test(on_ranks),
+                                       cmocka_unit_test(evaluation_is_bounded_by_its_rows),
+                                       cmocka_unit_test(shards_of_ranks),
+                                       cmocka_unit_test(fit_and_advice),
+                                       cmocka_unit_test(parsed_quantities)};
     return cmocka_run_group_tests(tests, note_kernels, NULL);
 }
