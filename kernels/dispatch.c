@@ -105,6 +105,8 @@ static int list_choices(struct choice out[CHOICES])
 #endif
 #endif
     out[n++] = (struct choice){"ref", "AVX2 and FMA", &kernels_ref_fma, fma, 1};
+#elif defined(__aarch64__)
+    out[n++] = (struct choice){"neon", "Advanced SIMD", &kernels_neon, 1, 1};
 #endif
     out[n++] = (struct choice){"ref", "nothing", &kernels_ref_any, 1, 1};
     out[n++] = (struct choice){"ref-amx", "nothing", &kernels_ref_amx, 1, 0};

@@ -10,6 +10,7 @@ extern const struct kernels kernels_ref_any, kernels_ref_fma; /* ref/ */
 extern const struct kernels kernels_ref_amx;                  /* ref/, sums in the order of tiles/ */
 extern const struct kernels kernels_avx2, kernels_avx512;     /* cpu/ */
 extern const struct kernels kernels_avx512bf16;               /* avx512 with the bf16 dot product */
+extern const struct kernels kernels_neon;                     /* cpu/, on aarch64 */
 /* 1: kernels_avx512bf16 is faster than avx512 on this CPU; both compute the same bits. */
 int kernels_avx512bf16_faster(void);
 int kernels_avx512bf16_check(void); /* 1: the instruction computes what the table relies on */

@@ -87,7 +87,7 @@ static void attn_tile_begin(struct attn_tile *t, const struct attn_args *s, int6
 
 static void attn_fetch(const float *p, int64_t n)
 {
-    for (int64_t i = 0; i < n; i += LANES) _mm_prefetch((const char *)(p + i), _MM_HINT_T0);
+    for (int64_t i = 0; i < n; i += LANES) v_prefetch(p + i);
 }
 
 /* Rows of a tile against blocks begin .. end-1 of one table, and the blocks needed after them. */
@@ -116,8 +116,8 @@ TILE_FUNCTION void attn_scores_pair(const int rows, const int words, const struc
     UNROLL for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = v_zero();
     for (int64_t d = 0, at = 0; d < dim; at += KV_BLOCK) {
         const vf a = v_load(k[0] + at), b = v_load(k[1] + at);
-        _mm_prefetch((const char *)(k[2] + at), _MM_HINT_T0);
-        _mm_prefetch((const char *)(k[3] + at), _MM_HINT_T0);
+        v_prefetch(k[2] + at);
+        v_prefetch(k[3] + at);
         UNROLL for (int second = 0; second < 1 + words; second++, d++)
         {
             const vf first = small_numbers(a, words, second), next = small_numbers(b, words, second);
@@ -221,7 +221,7 @@ INLINE void attn_values_row(vf acc[MR][2], const int rows, const int width, cons
     UNROLL for (int w = 0; w < width; w++)
     {
         x[w] = whole ? v_load(b->v + i * b->dim + w * LANES) : v_load_n(b->v + i * b->dim, b->left);
-        if (2 * rows <= MR) _mm_prefetch((const char *)(b->next + i * b->dim + w * LANES), _MM_HINT_T0);
+        if (2 * rows <= MR) v_prefetch(b->next + i * b->dim + w * LANES);
     }
     UNROLL for (int w = 0; w < width; w++) y[w] = small_numbers(x[w], words, 0);
     attn_values_add(acc, rows, width, y, b->p + key, b->keys);
@@ -249,7 +249,7 @@ TILE_FUNCTION void attn_values_tile(const int rows, const int width, const int w
         int64_t i = 0;
         for (; i << words < at.n; i++) attn_values_row(acc, rows, width, words, &at, i);
         for (; 2 * rows <= MR && i < KV_BLOCK >> words; i++)
-            UNROLL for (int w = 0; w < width; w++) _mm_prefetch((const char *)(at.next + i * s->dim + w * LANES), _MM_HINT_T0);
+            UNROLL for (int w = 0; w < width; w++) v_prefetch(at.next + i * s->dim + w * LANES);
     }
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int w = 0; w < width; w++)
         gemm_store(s->o + r * s->dim + column + w * LANES, acc[r][w], left - w * LANES);

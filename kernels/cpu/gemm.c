@@ -89,16 +89,6 @@ struct gemm_tile {
     int64_t ahead_step, ahead_run, ahead_jump;
 };
 
-/* Store MR numbers of a step of A's tile; the next step overwrites anything beyond them. */
-INLINE void gemm_store_steps(float *to, vf x)
-{
-#if defined(__AVX512F__) || defined(CPU_TILE_512)
-    v_store(to, x);
-#else
-    _mm256_storeu_ps(to, x.a);
-#endif
-}
-
 static int64_t gemm_words(const struct gemm *g)
 {
     return g->bf16 ? (g->k + 1) / 2 : g->k;
@@ -173,8 +163,8 @@ TILE_FUNCTION void gemm_stream(const int rows, const int bf16, const struct gemm
     vf acc[MR][NRV];
     gemm_begin(acc, rows, NRV, t);
     for (int64_t i = 0; i < words; i++, b += NR) {
-        if (is_long) _mm_prefetch((const char *)(b + AHEAD), _MM_HINT_T0);
-        if (is_long && MR >= 8) _mm_prefetch((const char *)(b + AHEAD + LANES), _MM_HINT_T0);
+        if (is_long) v_prefetch(b + AHEAD);
+        if (is_long && MR >= 8) v_prefetch(b + AHEAD + LANES);
         if (bf16 && !DOT) {
             gemm_step(acc, rows, NRV, ODD, (struct gemm_operands){a + 2 * i + 1, b, a_row});
             gemm_step(acc, rows, NRV, EVEN, (struct gemm_operands){a + 2 * i, b, a_row});
@@ -216,7 +206,7 @@ TILE_FUNCTION void gemm_micro(const int rows, const int width, const enum half h
     for (int64_t iterations = chain->k / STEPS; iterations > 0; iterations--) {
         UNROLL for (int j = 0; j < STEPS; j++)
         {
-            if (j < FETCHES) _mm_prefetch(ahead + j * step, _MM_HINT_T0);
+            if (j < FETCHES) v_prefetch(ahead + j * step);
             gemm_step(acc, rows, width, half, (struct gemm_operands){a + j * MR, b + j * NR, 1});
             KEEP_ORDER();
         }

@@ -2,8 +2,7 @@
 
 static void gemm_fetch(const float *p, int64_t row, int64_t rows)
 {
-    for (int64_t r = 0; r < rows; r++)
-        UNROLL for (int v = 0; v < NRV; v++) _mm_prefetch((const char *)(p + r * row + v * LANES), _MM_HINT_T0);
+    for (int64_t r = 0; r < rows; r++) UNROLL for (int v = 0; v < NRV; v++) v_prefetch(p + r * row + v * LANES);
 }
 
 /* Number of prefetches of a tile in the steps of a part. */
@@ -168,7 +167,7 @@ static void gemm_part_once(const struct gemm_block *s, const struct gemm_share *
     }
     for (int i = 0; atomic_load_explicit(state, memory_order_acquire) != MADE; i++) {
         if (i < SPINS)
-            _mm_pause();
+            cpu_pause();
         else
             sched_yield();
     }

@@ -3,7 +3,7 @@
  * Panels have NR columns as in gemm.c. A panel is a sequence of blocks of INT8_BLOCK of the inner
  * index: NR scales in bf16, then the numbers, row by row of the inner index. If words of two are
  * multiplied (CPU_DOT in bf16), two rows form one row of words, k even next to k odd, with a bias
- * and in another order (int8_biased). The last block has full length and is padded with zeros. A
+ * and in another order (v_biased). The last block has full length and is padded with zeros. A
  * product of few rows reads these bytes and makes words in registers; for more rows, a part of a
  * panel is expanded to words once for all of them (int8_widen). Both make the same words, and the
  * chain is that of gemm.c. */
@@ -51,37 +51,13 @@ static void pack_int8_task(void *arg, int64_t panel, int thread)
 
 /* Scales for a vector of words. If words hold two numbers, 32 numbers are adjacent, and the second
  * scales are for their second half. `bias` is the bias times these scales, negative
- * (int8_biased). */
+ * (v_biased). */
 struct int8_scales {
     vf scale[1 + DOT], bias[1 + DOT];
-#if defined(CPU_DOT) && defined(__AVX512F__)
-    __m512i byte, exponent; /* 0xff00, 0x47000000 in each lane (int8_biased) */
+#ifdef CPU_DOT
+    vbias constants;
 #endif
 };
-
-#ifdef CPU_DOT
-/* The n-th sixteen numbers q of a row of words, as floats x = 2^15 + 128 + q. They are stored as
- * bytes 128 + q. A float of exponent 15 counts whole numbers from its bit 8 up, so a shift puts the
- * byte there. Then the single multiply-add s x - s (2^15 + 128) is exactly s q: s has 8 bits and
- * 2^15 + 128 has 9, so their product is a float, finite because s is at most 2^112 (exact.h); s q
- * has 15 bits and is not rounded. Zeros are +0, as in a product. */
-INLINE vf int8_biased(const uint8_t *row, const int n, const struct int8_scales *s)
-{
-#ifdef __AVX512F__
-    __m512i x = _mm512_loadu_si512(row);
-    if (n == 0) x = _mm512_slli_epi32(x, 8);
-    if (n == 2) x = _mm512_srli_epi32(x, 8);
-    if (n == 3) x = _mm512_srli_epi32(x, 16);
-    /* and, or */
-    return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(x, s->byte, s->exponent, 0xea));
-#else
-    (void)s;
-    float x[LANES];
-    for (int i = 0; i < LANES; i++) x[i] = 0x1p15f + row[4 * i + n];
-    return v_load(x);
-#endif
-}
-#endif
 
 INLINE struct int8_scales int8_scales(const uint8_t *block, int v, const int pairs)
 {
@@ -94,13 +70,7 @@ INLINE struct int8_scales int8_scales(const uint8_t *block, int v, const int pai
             s.scale[half] = v_twice(both, half);
             s.bias[half] = v_mul(s.scale[half], v_set(-0x1p15f - INT8_BIAS));
         }
-#ifdef __AVX512F__
-        /* GCC 14 would keep constants on the stack and read them in every step; values of unknown
-         * origin stay in registers. */
-        s.byte = _mm512_set1_epi32(0xff00);
-        s.exponent = _mm512_set1_epi32(0x47000000);
-        __asm__("" : "+v"(s.byte), "+v"(s.exponent));
-#endif
+        s.constants = vbias_make();
     }
 #endif
     (void)pairs;
@@ -112,9 +82,13 @@ INLINE struct int8_scales int8_scales(const uint8_t *block, int v, const int pai
 INLINE vf int8_words(const uint8_t *row, const int v, const struct int8_scales *s, const int bf16)
 {
 #ifdef CPU_DOT
+    /* Numbers q are stored as bytes 128 + q, which v_biased gives as 2^15 + 128 + q. The single
+     * multiply-add s x - s (2^15 + 128) is exactly s q: s has 8 bits and 2^15 + 128 has 9, so their
+     * product is a float, finite because s is at most 2^112 (exact.h); s q has 15 bits and is not
+     * rounded. Zeros are +0, as in a product. */
     if (bf16)
-        return v_words(v_fma(int8_biased(row, 2 * v, s), s->scale[0], s->bias[0]),
-                       v_fma(int8_biased(row, 2 * v + 1, s), s->scale[1], s->bias[1]));
+        return v_words(v_fma(v_biased(row, 2 * v, &s->constants), s->scale[0], s->bias[0]),
+                       v_fma(v_biased(row, 2 * v + 1, &s->constants), s->scale[1], s->bias[1]));
 #endif
     const vf w = v_mul(v_load_int8(row + v * LANES), s->scale[0]);
     return bf16 ? v_round_finite_bf16(w) : w;

@@ -129,7 +129,7 @@ static void gemm_take_tile(const struct gemm *g, float *to, int64_t from, int64_
         const int64_t left = steps - i, at = gemm_splits(g) ? word + i / 2 : word + i;
         UNROLL for (int r = 0; r < LANES; r++) x[r] = r < MR && r < rows ? gemm_take(g, (from + r) * g->a_row, at, left) : v_zero();
         v_transpose(x);
-        for (int j = 0; j < LANES && j < left; j++) gemm_store_steps(to + (i + j) * MR, x[j]);
+        for (int j = 0; j < LANES && j < left; j++) v_store_rows(to + (i + j) * MR, x[j]);
     }
 }
 
@@ -165,7 +165,7 @@ INLINE vf gemm_across_words(const struct gemm_rows *r, int64_t k, int64_t column
 
 INLINE void gemm_fetch_number(const void *rows, enum dtype dtype, int64_t i)
 {
-    _mm_prefetch(rows_from(rows, dtype, i), _MM_HINT_T0);
+    v_prefetch(rows_from(rows, dtype, i));
 }
 
 /* Lay out tiles of an A whose columns are contiguous. */
@@ -191,7 +191,7 @@ static void gemm_take_columns(const struct gemm_block *s, const struct gemm_shar
             else if (left < LANES)
                 v_store(to, gemm_across(&rows, at, from, left));
             else
-                gemm_store_steps(to, v_load((const float *)g->a + at * g->a_col + from));
+                v_store_rows(to, v_load((const float *)g->a + at * g->a_col + from));
         }
     }
 }
@@ -240,7 +240,7 @@ static void gemm_pack_task(void *arg, int64_t task, int thread)
     for (int64_t j = 0; j < padded; j += NR)
         for (int64_t i = begin; i < end; i++) {
             float *to = s->b + j * s->words + i * NR;
-            UNROLL for (int v = 0; v < NRV; v++) _mm_prefetch((const char *)(to + AHEAD * NR * s->words + v * LANES), _MM_HINT_T0);
+            UNROLL for (int v = 0; v < NRV; v++) v_prefetch(to + AHEAD * NR * s->words + v * LANES);
             gemm_pack_word(g, to, s->word + i, j, AHEAD * NR);
         }
 }

@@ -21,8 +21,7 @@ static void pack_task(void *arg, int64_t panel, int thread)
         float *to = (float *)s->packed + panel * NR * words + v;
         for (int64_t k = 0; k < s->k; k += LANES) {
             vf x[LANES];
-            for (int64_t r = 0; r < LANES && r < rows; r++)
-                _mm_prefetch((const char *)(w + r * s->k + k + AHEAD_OF_ROW), _MM_HINT_T0);
+            for (int64_t r = 0; r < LANES && r < rows; r++) v_prefetch(w + r * s->k + k + AHEAD_OF_ROW);
             gemm_columns(x, w + k, DTYPE_F32, s->k, rows, s->k - k);
             for (int64_t j = 0; j < LANES && k + j < s->k; j += 1 + pairs, to += NR)
                 v_store(to, pairs ? v_pair_exact(x[j], x[j + 1]) : x[j]);

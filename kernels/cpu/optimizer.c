@@ -9,16 +9,11 @@ struct squares_args {
 
 static double squares_block(const float *x, int64_t n)
 {
-    __m256d low = _mm256_setzero_pd(), high = low;
+    vd8 sums = vd8_zero();
     int64_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        const __m256d a = _mm256_cvtps_pd(_mm_loadu_ps(x + i)), b = _mm256_cvtps_pd(_mm_loadu_ps(x + i + 4));
-        low = _mm256_fmadd_pd(a, a, low);
-        high = _mm256_fmadd_pd(b, b, high);
-    }
+    for (; i + 8 <= n; i += 8) sums = vd8_add_squares(sums, x + i);
     double lane[8];
-    _mm256_storeu_pd(lane, low);
-    _mm256_storeu_pd(lane + 4, high);
+    vd8_store(lane, sums);
     for (int j = 0; i < n; i++, j++) lane[j] = fma((double)x[i], (double)x[i], lane[j]);
     for (int j = 0; j < 4; j++) lane[j] += lane[j + 4];
     return (lane[0] + lane[2]) + (lane[1] + lane[3]);

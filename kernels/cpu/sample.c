@@ -71,19 +71,6 @@ static struct sample_part sample_above(const float *e, int64_t v, uint32_t bound
     return part;
 }
 
-/* Store the lanes of x selected by `keep` contiguously; the rest of the vector after them is
- * overwritten. */
-INLINE void sample_store(float *to, vf x, unsigned keep)
-{
-#ifdef __AVX512F__
-    v_store(to, _mm512_maskz_compress_ps((__mmask16)keep, x));
-#else
-    float lanes[LANES];
-    v_store(lanes, x);
-    for (; keep; keep &= keep - 1) *to++ = lanes[__builtin_ctz(keep)];
-#endif
-}
-
 /* Copy the weights with low <= bits < high, in order, and return their number; `to` may be e. */
 static int64_t sample_between(float *to, const float *e, int64_t n, uint32_t low, uint32_t high)
 {
@@ -94,7 +81,7 @@ static int64_t sample_between(float *to, const float *e, int64_t n, uint32_t low
         unsigned keep = v_bits_at_least(x, low) & ~v_bits_at_least(x, high);
         if (left < LANES) keep &= (1u << left) - 1;
         if (!keep) continue;
-        sample_store(to + kept, x, keep);
+        v_store_kept(to + kept, x, keep);
         kept += __builtin_popcount(keep);
     }
     return kept;

@@ -58,63 +58,9 @@ INLINE void gemm_columns(vf x[LANES], const void *from, enum dtype dtype, int64_
     v_transpose(x);
 }
 
-/* Interleave the first or the last 16 numbers of two rows of 32 bf16 numbers as words: x's number
- * in the low half, y's in the high half. */
-#ifdef __AVX512F__
-INLINE vf v_zip(vf x, vf y, const int half)
-{
-    const __m512i low = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-                  from = _mm512_add_epi32(low, _mm512_set1_epi32(16 * half)),
-                  place = _mm512_or_si512(from, _mm512_slli_epi32(_mm512_add_epi32(from, _mm512_set1_epi32(32)), 16));
-    return _mm512_castsi512_ps(_mm512_permutex2var_epi16(_mm512_castps_si512(x), place, _mm512_castps_si512(y)));
-}
-/* loads the first sixteen of 32 numbers; the others are unspecified */
-INLINE vf v_load_half(const void *p)
-{
-    return _mm512_castsi512_ps(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)p)));
-}
-#else
-INLINE vf v_zip(vf x, vf y, const int half)
-{
-    const __m256i a = _mm256_castps_si256(half ? x.b : x.a), b = _mm256_castps_si256(half ? y.b : y.a),
-                  low = _mm256_unpacklo_epi16(a, b), high = _mm256_unpackhi_epi16(a, b);
-    return (vf){_mm256_castsi256_ps(_mm256_permute2x128_si256(low, high, 0x20)),
-                _mm256_castsi256_ps(_mm256_permute2x128_si256(low, high, 0x31))};
-}
-INLINE vf v_load_half(const void *p)
-{
-    return (vf){_mm256_loadu_ps(p), _mm256_setzero_ps()};
-}
-#endif
 INLINE vf v_wide(vf words, const int half) /* the first or the last 16 of 32 bf16 numbers as fp32 */
 {
     return v_zip(v_zero(), words, half);
 }
-
-/* sum += x y in place. A compiler that may choose the form of the instruction moves sums between
- * registers until none is free, and spills some to the stack (tests/tile_code.py). */
-#ifdef __AVX512F__
-INLINE void v_fma_to(vf *sum, vf x, vf y)
-{
-    __asm__("vfmadd231ps %2, %1, %0" : "+v"(*sum) : "v"(x), "v"(y));
-}
-#else
-INLINE void v_fma_to(vf *sum, vf x, vf y)
-{
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum->a) : "x"(x.a), "x"(y.a));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum->b) : "x"(x.b), "x"(y.b));
-}
-#endif
-#if defined(CPU_DOT) && defined(__AVX512F__)
-INLINE void v_dot_to(vf *sum, vf x, vf y)
-{
-    __asm__("vdpbf16ps %2, %1, %0" : "+v"(*sum) : "v"(x), "v"(y));
-}
-#elif defined(CPU_DOT)
-INLINE void v_dot_to(vf *sum, vf x, vf y)
-{
-    *sum = v_dot(x, y, *sum);
-}
-#endif
 
 #endif
