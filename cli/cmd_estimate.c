@@ -121,7 +121,7 @@ static tare_status dump_line(void *ctx, const json_t *line, const char *where, s
     struct dump *d = ctx;
     int64_t group;
     double reward, advantage;
-    static const char *const COLUMNS[][2] = {{"reward", "rewards"},
+    static const char *const MEMBERS[][2] = {{"reward", "rewards"},
                                              {"length", "lengths"},
                                              {"components", "components"},
                                              {"completion", "completions"},
@@ -142,11 +142,11 @@ static tare_status dump_line(void *ctx, const json_t *line, const char *where, s
         d->group = group;
     }
     json_t *g = json_array_get(d->groups, json_array_size(d->groups) - 1);
-    for (size_t i = 0; i < sizeof COLUMNS / sizeof *COLUMNS; i++) {
-        json_t *value = json_object_get(line, COLUMNS[i][0]);
+    for (size_t i = 0; i < sizeof MEMBERS / sizeof *MEMBERS; i++) {
+        json_t *value = json_object_get(line, MEMBERS[i][0]);
         if (!value) continue;
-        if (!json_object_get(g, COLUMNS[i][1])) json_object_set_new(g, COLUMNS[i][1], json_array());
-        json_array_append(json_object_get(g, COLUMNS[i][1]), value);
+        if (!json_object_get(g, MEMBERS[i][1])) json_object_set_new(g, MEMBERS[i][1], json_array());
+        json_array_append(json_object_get(g, MEMBERS[i][1]), value);
     }
     json_array_append_new(d->advantages, json_real(advantage));
     return TARE_OK;

@@ -290,9 +290,10 @@ static tare_status prepare_folder(const struct config *c, const struct train_sta
     TRY(run_lock_check(c->run.dir, start->resume, e));
     TRY(fs_join(model, c->run.dir, "config.json", e));
     if (!start->resume && fs_exists(model))
-        FAIL(e, TARE_E_CONFIG,
-             "%s: run.dir = %s is the folder of a model (it has config.json), whose files the run's would lie among; name another folder",
-             config_where(c, "run", "dir"), c->run.dir);
+        FAIL(
+            e, TARE_E_CONFIG,
+            "%s: run.dir = %s is the folder of a model (it has config.json), whose files the run's would lie among; name another folder",
+            config_where(c, "run", "dir"), c->run.dir);
     if (start->resume) TRY(resume_check(c, start->allow_change, e));
     return start->make ? start->make(c, e) : TARE_OK;
 }

@@ -18,7 +18,8 @@ bool math_alloc(struct math *m)
 void math_release(struct math *m)
 {
     values_release(m);
-    free(m->nodes), free(m->kids), free(m->table), free(m->pool), free(m->tokens), free(m->buffer), free(m->scratch), free(m->clean);
+    free(m->nodes), free(m->kids), free(m->table), free(m->pool), free(m->tokens), free(m->buffer), free(m->scratch),
+        free(m->clean);
 }
 
 void math_reset(struct math *m)

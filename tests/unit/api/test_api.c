@@ -19,14 +19,14 @@ struct caller {
     int rewards, advantages, fail_at; /* calls; fail_at: of the reward function */
 };
 
-static tare_status count_reward(void *ctx, const tare_completion *const *completions, int64_t n, double *out, tare_error *error)
+static tare_status count_reward(void *ctx, const tare_api_asked *asked, tare_error *error)
 {
     struct caller *c = ctx;
     if (++c->rewards == c->fail_at) {
         snprintf(error->message, sizeof error->message, "the caller fails");
         return TARE_E_GENERIC;
     }
-    for (int64_t i = 0; i < n; i++) out[i] = (double)(completions[i]->text.size % 2);
+    for (int64_t i = 0; i < asked->n; i++) asked->reward[i] = (double)(asked->completion[i]->text.size % 2);
     return TARE_OK;
 }
 

@@ -180,8 +180,8 @@ static const char *previous;
 
 static tare_status write_manifest(struct str *out, struct err *e)
 {
-    static const struct manifest_plugin PLUGINS[] = {{"estimator", "grpo", "1", "/a/grpo.so", 1},
-                                                     {"verifier", "exact", "1", "/b/exact.so", 2}};
+    static const struct manifest_plugin PLUGINS[] = {{"estimator", "grpo", "1", "/a/grpo.so", 1, NULL},
+                                                     {"verifier", "exact", "1", "/b/exact.so", 2, NULL}};
     OWNED(json_decrefp) json_t *models = NULL;
     memory.off = true;
     models = json_pack("{s:{s:s}}", "model.path", "path", "/c");

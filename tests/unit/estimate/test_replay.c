@@ -103,7 +103,7 @@ static void filter__exit_status(void **state)
 static void write_run(bool flip)
 {
     struct estimate_options o = {.plugin = "bv_blend", .n_clusters = 2};
-    struct config_param gamma = {"estimator.bv_blend", "gamma", "0.5", "test", NULL};
+    struct config_param gamma = {"estimator.bv_blend", "gamma", "0.5", "test", NULL, NULL};
     struct estimator *est;
     struct arena a;
     struct batch b;

@@ -20,7 +20,8 @@ static void problem_new(struct problem *q, const char *arch, bool tied)
                                   79, 50, 28, 84, 19, 71, 69, 39, 93, 75, 10, 58, 20, 96, 94};
     static const int32_t *const completion[] = {ids + 5, ids + 11, ids + 20, ids + 2};
     static const int64_t len[] = {4, 9, 1, 19};
-    static const struct pack_group groups[] = {{ids, 19, 3, completion, len}, {ids + 4, 16, 1, completion + 3, len + 3}};
+    static const struct pack_group groups[] = {{ids, 19, 3, completion, len, NULL},
+                                               {ids + 4, 16, 1, completion + 3, len + 3, NULL}};
     struct err e = {0};
     q->m = small_model(arch, tied, NULL);
     arena_init(&q->plan, "plan");

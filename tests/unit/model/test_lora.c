@@ -78,7 +78,8 @@ static void pass_open(struct pass *x, struct model *m, const int32_t ids[SEQS][L
     struct err e = {0};
     const int32_t *completion[SEQS] = {ids[0] + 1, ids[1] + 1};
     const int64_t length[SEQS] = {LENGTH - 1, LENGTH - 1};
-    const struct pack_group groups[SEQS] = {{ids[0], 1, 1, completion, length}, {ids[1], 1, 1, completion + 1, length + 1}};
+    const struct pack_group groups[SEQS] = {{ids[0], 1, 1, completion, length, NULL},
+                                            {ids[1], 1, 1, completion + 1, length + 1, NULL}};
     *x = (struct pass){0};
     arena_init(&x->plan, "plan");
     arena_init(&x->acts, "acts");

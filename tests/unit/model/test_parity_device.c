@@ -88,7 +88,8 @@ static void run_so(struct model *m, enum recompute recompute, struct result *r)
                                   79, 50, 28, 84, 19, 71, 69, 39, 93, 75, 10, 58, 20, 95, 94};
     static const int32_t *const completion[] = {ids + 5, ids + 11, ids + 20, ids + 2};
     static const int64_t len[] = {4, 9, 1, 19};
-    static const struct pack_group groups[] = {{ids, 19, 3, completion, len}, {ids + 4, 16, 1, completion + 3, len + 3}};
+    static const struct pack_group groups[] = {{ids, 19, 3, completion, len, NULL},
+                                               {ids + 4, 16, 1, completion + 3, len + 3, NULL}};
     struct err e = {0};
     struct packed_batch p;
     struct kv_cache cache;

@@ -160,7 +160,7 @@ static tare_status open_run(const char *run, bool resume, int64_t step, struct o
     snprintf(dir, sizeof dir, "run.dir=%s", run);
     const char *const overrides[] = {dir, "train.steps=20"};
     TRY(config_load(&c, NULL, overrides, 2, e));
-    const struct manifest_plugin plugin = {"estimator", "grpo", "1.0.0", "/x/grpo.so", 0xABCDEF};
+    const struct manifest_plugin plugin = {"estimator", "grpo", "1.0.0", "/x/grpo.so", 0xABCDEF, NULL};
     const struct manifest m = {
         .kernels = "avx2", .threads = 2, .ranks = 1, .plugins = &plugin, .n_plugins = 1, .data_hash = 5, .data_rows = 7};
     const tare_status status = observe_open(&c, &m, resume, step, o, e);

@@ -76,8 +76,8 @@ static void params__messages(void **state)
     };
     const struct plugin *p = fixture("good", TARE_KIND_ESTIMATOR);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct config_param other = {"estimator.somebody_else", cases[i][0], "7", "y.ini:1", NULL};
-        struct config_param one = {"estimator.hostile", cases[i][0], cases[i][1], "x.ini:7", &other};
+        struct config_param other = {"estimator.somebody_else", cases[i][0], "7", "y.ini:1", NULL, NULL};
+        struct config_param one = {"estimator.hostile", cases[i][0], cases[i][1], "x.ini:7", NULL, &other};
         const tare_value *values;
         const tare_status status = plugin_params(p, &one, &arena, &values, &e);
         if (status != TARE_E_CONFIG || !strstr(e.message, cases[i][2]))

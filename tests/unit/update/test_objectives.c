@@ -97,7 +97,7 @@ static struct objective *open_objective(const char *name, const json_t *params, 
     snprintf(section, sizeof section, "objective.%s", name);
     json_object_foreach((json_t *)(uintptr_t)params, key, value)
     {
-        list[n] = (struct config_param){section, key, json_string_value(value), "case", n ? &list[n - 1] : NULL};
+        list[n] = (struct config_param){section, key, json_string_value(value), "case", NULL, n ? &list[n - 1] : NULL};
         n++;
     }
     assert_ok(
@@ -250,8 +250,8 @@ static void clip_cov__draws_a_share(void **state)
     enum { N = 400 };
     double slope[N], again[N];
     struct material m;
-    struct config_param low = {"objective.clip_cov", "low", "-1e30", "test", NULL},
-                        ratio = {"objective.clip_cov", "ratio", "0.1", "test", &low};
+    struct config_param low = {"objective.clip_cov", "low", "-1e30", "test", NULL, NULL},
+                        ratio = {"objective.clip_cov", "ratio", "0.1", "test", NULL, &low};
     const struct loss_config loss = {.clip = 0.2};
     struct objective *o;
     material_alloc(&m, 1, N);
@@ -288,7 +288,7 @@ static void objectives__refuse_what_cannot_work(void **state)
     const struct objective_options unknown = {.plugin = "gsop", .loss = &loss};
     assert_int_equal(objective_open(&unknown, &o, &e), TARE_E_NOT_FOUND);
     assert_non_null(strstr(e.message, "no objective named 'gsop'; did you mean gspo?"));
-    struct config_param low = {"objective.clip_cov", "low", "9", "x.ini:4", NULL};
+    struct config_param low = {"objective.clip_cov", "low", "9", "x.ini:4", NULL, NULL};
     const struct objective_options crossed = {.plugin = "clip_cov", .settings = &low, .loss = &loss};
     assert_int_equal(objective_open(&crossed, &o, &e), TARE_E_CONFIG);
     assert_non_null(strstr(e.message, "low = 9: must be below high = 5"));

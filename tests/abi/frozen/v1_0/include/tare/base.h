@@ -189,7 +189,8 @@ enum { TARE_WANT_OPTIONAL = 1 /* without the column the plugin gets data NULL; e
  * (docs/columns.md, `tare plugin columns`); name, axis and type must be as listed there. A column
  * that no plugin wants is not computed. "row.KEY" is the field KEY of the data set's rows as a
  * number: NaN where a row lacks it, 1 and 0 for true and false; any other value is refused before
- * the run starts, with file and line. Names that begin with "x." are never the host's. */
+ * the run starts, with file and line. "row.$P" is the field that the plugin's string parameter P
+ * names; an empty value turns the want off. Names that begin with "x." are never the host's. */
 typedef struct tare_want {
     const char *name;
     int32_t axis, type;
@@ -265,6 +266,14 @@ typedef struct tare_embed_v1 {
     /* out: [n, D] */
     tare_status (*embed)(void *ctx, const tare_text *texts, int64_t n, float *out, tare_error *error);
 } tare_embed_v1;
+
+/* Extension "tare.progress/1": how far the run is. */
+typedef struct tare_progress_v1 {
+    uint32_t struct_size, flags;
+    void *ctx;
+    int64_t (*finished)(void *ctx); /* [any] finished steps */
+    int64_t steps;                  /* all steps of the run */
+} tare_progress_v1;
 
 /* Extension "tare.row_fields/1", a const char * and not a struct: the fields that the rows of each
  * data set of the run have, as JSON: {"data.train": ["answer", "id"], "data.eval": [...]}. A field

@@ -37,18 +37,18 @@ enum {
 /* One plugin of the file. All pointers refer to static data. */
 typedef struct tare_descriptor {
     uint32_t struct_size;
-    int32_t kind; /* TARE_KIND_... */
-    const char *name;             /* [a-z][a-z0-9_]* */
-    const char *version;          /* semantic */
-    const char *summary;          /* one line */
-    const char *license;          /* SPDX; NULL: not given */
-    const char *const *about;     /* key, value, key, value, ..., NULL: "paper", "url", "author", "vendor"; NULL: nothing */
-    const tare_param *params;     /* [n_params] */
-    const tare_want *wants;       /* [n_wants] */
+    int32_t kind;                  /* TARE_KIND_... */
+    const char *name;              /* [a-z][a-z0-9_]* */
+    const char *version;           /* semantic */
+    const char *summary;           /* one line */
+    const char *license;           /* SPDX; NULL: not given */
+    const char *const *about;      /* key, value, key, value, ..., NULL: "paper", "url", "author", "vendor"; NULL: nothing */
+    const tare_param *params;      /* [n_params] */
+    const tare_want *wants;        /* [n_wants] */
     uint32_t n_params, param_size; /* param_size: sizeof(tare_param) in the plugin's build */
     uint32_t n_wants, want_size;
-    uint32_t calls; /* TARE_CALLS_... */
-    uint32_t flags; /* 0 */
+    uint32_t calls;        /* TARE_CALLS_... */
+    uint32_t flags;        /* 0 */
     uint32_t minor_needed; /* the oldest minor version of a host that gives right results */
     /* The format of the saved state, from 1, and the oldest one that load reads; 0: no state. */
     uint32_t state_version, state_oldest;

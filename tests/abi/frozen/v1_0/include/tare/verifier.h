@@ -34,7 +34,7 @@ enum {
 /* A segment of a completion with a separate reward: from the end of the previous segment, or 0 for
  * the first, up to `end`. Never grows. */
 typedef struct tare_segment {
-    int64_t end; /* bytes from the text's start; above that of the previous segment, at most its size */
+    int64_t end;   /* bytes from the text's start; above that of the previous segment, at most its size */
     double reward; /* finite */
 } tare_segment;
 
@@ -49,14 +49,14 @@ typedef struct tare_completion {
     uint64_t prompt_uid; /* equal for a prompt in every epoch; 0: unknown */
     /* Completions of one call with the same number are rollouts of one prompt; they are neighbours. */
     int64_t group;
-    int64_t index;       /* within the group, from 0 */
-    int64_t n_turns;     /* 0: unknown */
-    int64_t n_tokens;    /* sampled ones, stop token included; 0: unknown */
+    int64_t index;    /* within the group, from 0 */
+    int64_t n_turns;  /* 0: unknown */
+    int64_t n_tokens; /* sampled ones, stop token included; 0: unknown */
     /* on the clock of host->now_ns; 0: none. Long loops check it and give TARE_VERDICT_TIMED_OUT
      * when it has passed. */
     int64_t deadline_ns;
-    int32_t finish;      /* TARE_FINISH_... */
-    int32_t off_policy;  /* 1: the row's own completion, not a sample */
+    int32_t finish;     /* TARE_FINISH_... */
+    int32_t off_policy; /* 1: the row's own completion, not a sample */
 } tare_completion;
 
 /* The host's buffer for one verdict. code and reward must be set; reward must be finite. */

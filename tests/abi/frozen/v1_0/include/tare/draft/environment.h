@@ -40,7 +40,7 @@ enum {
 /* A message of the environment. */
 typedef struct tare_message {
     uint32_t struct_size;
-    int32_t role; /* TARE_ROLE_... */
+    int32_t role;            /* TARE_ROLE_... */
     tare_text call_id, name; /* of the tool call that it answers; size 0: none */
     tare_text text;
     tare_text parts; /* reserved: size 0 */
@@ -60,8 +60,8 @@ typedef struct tare_episode {
     tare_text messages; /* of the prompt, as a JSON list */
     uint64_t prompt_uid;
     int64_t group, index;
-    uint64_t seed[2];  /* of the task: equal in a group */
-    uint64_t noise[2]; /* of the rollout */
+    uint64_t seed[2];              /* of the task: equal in a group */
+    uint64_t noise[2];             /* of the rollout */
     int64_t max_turns, max_tokens; /* 0: no limit */
     int64_t deadline_ns;           /* on the clock of host->now_ns; 0: none */
 } tare_episode;
