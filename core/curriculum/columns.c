@@ -69,7 +69,7 @@ static tare_status fill_want(const struct filler *f, uint32_t want, tare_column 
                                  .missing = "which this step does not have"};
     switch (p->column[want]) {
     case COLUMN_ROW_FIELD:
-        if (p->wants[want].axis == TARE_AXIS_ROW || !f->rows->field[want]) break;
+        if (p->wants[want].axis == TARE_AXIS_ROW || !f->rows->field[want]) return TARE_OK;
         TRY(gather_field(f->rows->field[want], g, f->arena, &from.data, e));
         break;
     case COLUMN_ROW_INDEX:

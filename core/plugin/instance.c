@@ -157,9 +157,11 @@ tare_status plugin_select(const struct plugin *p, const tare_value *values, uint
     struct plugin_call c;
     uint8_t own[TARE_LIMIT_WANTS + GUARD]; /* what is behind the wants shows a plugin that counts wrongly */
     memset(wanted, 1, p->desc.n_wants);
+    for (uint32_t j = 0; j < p->desc.n_wants; j++) /* "row.$P" with an empty P */
+        if (p->column[j] == COLUMN_ROW_FIELD) wanted[j] = plugin_row_key(p, values, j) != NULL;
     if (!p->head->select || !p->desc.n_wants) return TARE_OK;
     memset(own, GUARD_BYTE, sizeof own);
-    memset(own, 1, p->desc.n_wants);
+    memcpy(own, wanted, p->desc.n_wants);
     plugin_enter(&c);
     TRY(plugin_leave(&c, &none, "select", -1, p->head->select(values, own, &c.error), e));
     for (uint32_t j = p->desc.n_wants; j < sizeof own; j++)

@@ -86,6 +86,10 @@ struct segments {
  * so here, and not after a model was loaded and evaluated. */
 static tare_status try_verifiers(struct verify *verify, const struct dataset *const data[2], struct err *e)
 {
+    for (int64_t k = 0; k < verify_n_components(verify); k++) {
+        const struct plugin *p = verify_plugin(verify, k);
+        if (p && !strcmp(p->desc.name, PLUGIN_OF_CALLER)) return TARE_OK; /* its functions come with the run */
+    }
     for (int i = 0; i < 2; i++)
         if (data[i] && data[i]->n && verify_try_row(verify, &data[i]->rows[0], e))
             return err_prefix(e, "%s: a completion \"-\"", data[i]->rows[0].where);

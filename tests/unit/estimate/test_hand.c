@@ -460,7 +460,7 @@ static void unjudged__rollouts_are_not_in_the_moments(void **state)
          .plugin = "dr_grpo",
          .steps = {LOST},
          .advantages = "0.5 -0.5 0  0 0",
-         .baseline = "0.5 0",
+         .baseline = "0.5 nan",
          .weights = "1 1 0  0 0"},
         {.name = "nor in the history: mu = (1/2 + 1)/(1 + 2), s = 3",
          .plugin = "eb_blend",
