@@ -96,7 +96,7 @@ sed -i 's/^plugins = exact/plugins = python python as second:0.5/' tiny.ini
 printf '[verifier.python]\nfile = logs.py\n[verifier.second]\nfile = plain.py\n' >> tiny.ini
 if "$TARE" train tiny.ini train.steps=2 eval.before=false eval.after=false > log 2>&1; then ok; else bad "$(tail -n 5 log)"; fi
 for want in '"verifier/share":0.25' '"verifier/step":1' '"verifier/steps":2'; do
-    if tail -n 1 run/metrics.jsonl | grep -q "$want[,}]"; then ok; else bad "$want: $(tail -n 1 run/metrics.jsonl)"; fi
+    if tail -n 1 run/metrics.jsonl | grep -q "${want}[,}]"; then ok; else bad "$want: $(tail -n 1 run/metrics.jsonl)"; fi
 done
 if grep -q '"verifier/step":0[,}]' <(head -n 1 run/metrics.jsonl); then ok; else bad "the first step is not 0"; fi
 if grep -q '"reason":"size: [0-9]*; gold: ' run/rollouts/step-000001.jsonl; then ok; else bad "log_extra: $(head -n 1 run/rollouts/step-000001.jsonl)"; fi
