@@ -41,7 +41,7 @@ within 600000 "$TARE" data check rows.jsonl verifier=exact
 keys="run.threads=2 data.eval= log.progress=none train.steps=1 rollout.prompts=2 train.minibatch=8"
 # shellcheck disable=SC2086
 within 8000000 "$TARE" -q train tiny.ini $keys data.train=rows.jsonl
-[ $status = 3 ] && [ "$(wc -l < err.txt)" = 1 ] && grep -qE '^tare: rows.jsonl:1: the prompt has 50000000 tokens, [0-9]+ are allowed' err.txt && ok || bad "train: exit status $status: $(cut -c 1-200 err.txt)"
+[ $status = 3 ] && [ "$(wc -l < err.txt)" = 1 ] && grep -qE '^tare: rows.jsonl:1: the prompt has 50000000 tokens, but at most [0-9]+ are allowed' err.txt && ok || bad "train: exit status $status: $(cut -c 1-200 err.txt)"
 # The answer is not a part of the prompt.
 { row answer 50000000 '","question":"1+3=","subject":"s"'; tail -1 rows.jsonl; } > answers.jsonl
 # shellcheck disable=SC2086

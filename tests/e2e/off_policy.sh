@@ -36,7 +36,7 @@ for step in (1, 2):
     for line in open(f"facts/rollouts/step-{step:06d}.jsonl"):
         r = json.loads(line)
         off = bool(r.get("off_policy"))
-        want = (r["finish"] == "length") + 10 * off + 100 * ((-1 if off else step - 1) + 2)
+        want = 1 + (r["finish"] == "length") + 10 * off + 100 * ((-1 if off else step - 1) + 2)
         assert r["advantage"] % 1000 == want, (r, want)
         n += off
 assert n == 8, n
