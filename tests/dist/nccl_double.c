@@ -47,7 +47,7 @@ static void hang(const char *name)
 
 static char *host_of(const void *p)
 {
-    return (char *)((uintptr_t)p ^ FAR);
+    return (char *)((uintptr_t)p - FAR);
 }
 
 static void describe(struct gpu_collectives *g)

@@ -21,12 +21,12 @@ static void *fake_alloc(const struct kctx *c, int64_t bytes)
 {
     (void)c;
     char *p = calloc(1, (size_t)bytes);
-    return p ? (void *)((uintptr_t)p ^ FAR) : NULL;
+    return p ? (void *)((uintptr_t)p + FAR) : NULL;
 }
 
 static char *host_of(const void *p)
 {
-    return (char *)((uintptr_t)p ^ FAR);
+    return (char *)((uintptr_t)p - FAR);
 }
 
 static void fake_release(const struct kctx *c, void *p)
