@@ -61,9 +61,11 @@ static bool is_relative(const char *entry, size_t n, unsigned flags)
 static tare_status print_under(const char *folder, const char *value, unsigned flags, struct str *out, struct err *e)
 {
     const char *slash = folder[strlen(folder) - 1] == '/' ? "" : "/";
-    if (flags & KEY_FILES && *value != '/') { /* one file whose name has commas */
-        char whole[FS_PATH];
-        if (!fs_join(whole, folder, value, NULL) && fs_exists(whole)) return str_add(out, whole, -1, e);
+    char whole[FS_PATH];
+    if (flags & KEY_FILES && *value != '/' && strchr(value, ',') && !fs_join(whole, folder, value, NULL)) {
+        /* one file whose name has commas */
+        if (!access(whole, F_OK)) return str_add(out, whole, -1, e);
+        if (!fs_is_answer(errno)) FAIL(e, TARE_E_IO, "%s: %s", whole, strerror(errno));
     }
     while (*value) {
         const size_t blank = flags & (KEY_FILES | KEY_PLUGINS) ? strspn(value, " ,\t") : 0;
@@ -155,18 +157,30 @@ static tare_status recorded_folder(const struct config *c, const char *recorded_
     return TARE_OK;
 }
 
-/* Finds the folder that lies to the run as `from` lay to the run's recorded folder. False: the run
- * is where it was, or there is no such folder. */
-static bool moved_folder(const struct config *c, const char *from, const char *recorded_dir, char *out)
+/* Resolves symbolic links. out: PATH_MAX bytes, empty if there is no such file. */
+static tare_status real_path(const char *path, char *out, struct err *e)
+{
+    if (realpath(path, out)) return TARE_OK;
+    if (!fs_is_answer(errno)) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
+    *out = 0;
+    return TARE_OK;
+}
+
+/* Finds the folder that lies to the run as `from` lay to the run's recorded folder. out: FS_PATH
+ * bytes, empty if the run is where it was or there is no such folder. */
+static tare_status moved_folder(const struct config *c, const char *from, const char *recorded_dir, char *out, struct err *e)
 {
     char recorded[FS_PATH], run[FS_PATH], now[PATH_MAX], file[PATH_MAX], real[PATH_MAX];
     const char *name = c->file ? strrchr(c->file, '/') : NULL;
     name = name ? name + 1 : c->file;
-    if (!name || strcmp(name, "config.ini") != 0 || !*recorded_dir || !realpath(c->file, file)) return false;
+    *out = 0;
+    if (!name || strcmp(name, "config.ini") != 0 || !*recorded_dir) return TARE_OK;
+    TRY(real_path(c->file, file, e));
     fs_dirname(now, file);
-    if (recorded_folder(c, recorded_dir, now, recorded, NULL) || fs_join(run, from, recorded, NULL)) return false;
+    if (!*file || recorded_folder(c, recorded_dir, now, recorded, NULL) || fs_join(run, from, recorded, NULL)) return TARE_OK;
     normalize_path(run);
-    if (!strcmp(run, now) || (realpath(run, real) && !strcmp(real, now))) return false;
+    TRY(real_path(run, real, e));
+    if (!strcmp(run, now) || !strcmp(real, now)) return TARE_OK;
     size_t common = 0; /* length of the components that both paths have */
     for (size_t i = 0;; i++) {
         const bool ends = !from[i] || from[i] == '/', run_ends = !run[i] || run[i] == '/';
@@ -175,9 +189,13 @@ static bool moved_folder(const struct config *c, const char *from, const char *r
     }
     int64_t up = 0;
     for (const char *p = run + common; *p; p++) up += *p == '/' && p[1];
-    if (!go_up(now, up) || fs_join(out, now, from + common + strspn(from + common, "/"), NULL)) return false;
+    if (!go_up(now, up) || fs_join(out, now, from + common + strspn(from + common, "/"), NULL)) {
+        *out = 0;
+        return TARE_OK;
+    }
     normalize_path(out);
-    return fs_is_dir(out) && strcmp(out, from) != 0;
+    if (!fs_is_dir(out) || !strcmp(out, from)) *out = 0;
+    return TARE_OK;
 }
 
 static bool from_command_line(const struct config *c, const struct config_key *k)
@@ -217,10 +235,16 @@ static tare_status move_absolute(struct config *c, const char *from, const char 
     return TARE_OK;
 }
 
-static bool same_folder(const char *a, const char *b)
+/* b exists. */
+static tare_status same_folder(const char *a, const char *b, bool *same, struct err *e)
 {
     struct stat s, t;
-    return !strcmp(a, b) || (!stat(a, &s) && !stat(b, &t) && s.st_dev == t.st_dev && s.st_ino == t.st_ino);
+    *same = !strcmp(a, b);
+    if (*same) return TARE_OK;
+    const char *failed = stat(a, &s) ? a : stat(b, &t) ? b : NULL;
+    if (failed && !fs_is_answer(errno)) FAIL(e, TARE_E_IO, "%s: %s", failed, strerror(errno));
+    *same = !failed && s.st_dev == t.st_dev && s.st_ino == t.st_ino;
+    return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- resolving */
@@ -259,12 +283,16 @@ tare_status paths_resolve(struct config *c, const char *recorded_dir, struct fau
     TRY(working_folder(here, e));
     const struct config_key *k = CONFIG_KEYS;
     while (strcmp(k->key, "paths_from") != 0) k++;
-    if (!from_command_line(c, k) && moved_folder(c, from, recorded_dir, moved) && inputs_moved(c, from, moved)) {
+    *moved = 0;
+    if (!from_command_line(c, k)) TRY(moved_folder(c, from, recorded_dir, moved, e));
+    if (*moved && inputs_moved(c, from, moved)) {
         TRY(move_absolute(c, from, moved, e));
         TRY(copy_path(c, moved, &c->run.paths_from, e));
         from = c->run.paths_from;
     }
-    if (same_folder(from, here)) return TARE_OK;
+    bool same;
+    TRY(same_folder(from, here, &same, e));
+    if (same) return TARE_OK;
     c->base = from;
     for (k = CONFIG_KEYS; k->section; k++) TRY(err_note_fault(f, resolve_key(c, k, e), e));
     for (struct config_param *p = c->params; p; p = p->next)

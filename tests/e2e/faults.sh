@@ -398,7 +398,7 @@ cat > ask.sh <<'SH'
 until port=$(sed -n 's/.*http:[^ ]*:\([0-9]*\)\/v1.*/\1/p' ../port.txt) && [ -n "$port" ]; do [ -e /proc/$pid/exe ] || { wait $pid; exit; }; sleep 0.02; done
 body='{"model":"tiny","prompt":"1+1=","max_tokens":4,"temperature":0}'
 if exec 3<> /dev/tcp/127.0.0.1/$port; then
-    printf 'POST /v1/completions HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s' ${#body} "$body" >&3
+    printf 'POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s' ${#body} "$body" >&3
     answer=$(cat <&3)
 fi 2> /dev/null
 kill -TERM $pid 2> /dev/null
