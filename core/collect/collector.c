@@ -30,9 +30,15 @@ tare_status collector_prompts(struct collector *c, const struct collect_request 
 
 /* ---------------------------------------------------------------- verification while sampling */
 
-static tare_status submit_completion(void *ctx, const struct sample_ended *x, struct err *e)
+static tare_status keep_failure(struct collector *c, tare_status status, struct err *e)
 {
-    const struct collector *c = ctx;
+    if (!status || status == TARE_E_CANCELLED) return status;
+    c->verify_failure = *e;
+    return TARE_OK;
+}
+
+static tare_status submit_text(const struct collector *c, const struct sample_ended *x, struct err *e)
+{
     const struct decoding d = {c->tokenizer, c->model, c->arena};
     struct verify_item item = verify_item_of(&c->share.own, x->request);
     TRY(rollout_completion_text(&d, (struct completion_ids){x->ids, x->n, x->finish}, &item.completion, e));
@@ -42,10 +48,16 @@ static tare_status submit_completion(void *ctx, const struct sample_ended *x, st
     return verify_submit(c->verifier, x->at, &item, e);
 }
 
+static tare_status submit_completion(void *ctx, const struct sample_ended *x, struct err *e)
+{
+    struct collector *c = ctx;
+    return c->verify_failure.code ? TARE_OK : keep_failure(c, submit_text(c, x, e), e);
+}
+
 static tare_status poll_verifiers(void *ctx, struct err *e)
 {
-    const struct collector *c = ctx;
-    return verify_poll(c->verifier, e);
+    struct collector *c = ctx;
+    return c->verify_failure.code ? TARE_OK : keep_failure(c, verify_poll(c->verifier, e), e);
 }
 
 /* Asynchronous verifiers (submit and poll) start as soon as a completion ends; collector_verify
@@ -75,6 +87,7 @@ static tare_status sample_own(struct collector *c, struct rng_key key, struct er
 {
     struct batch *own = &c->share.own;
     const struct rollout_job job = {.config = &c->config, .params = c->params, .key = key, .cancelled = c->cancelled};
+    c->verify_failure = (struct err){0};
     if (!own->n_groups) return TARE_OK; /* more ranks than prompts */
     if (c->columns & COLLECT_VERSION) TRY(fault_point(c->comm ? c->comm->rank : 0, "sample", own->step, e));
     TRY(watch_completions(c, e));
@@ -108,6 +121,10 @@ static tare_status verify_own(struct collector *c, struct err *e)
 {
     struct batch *own = &c->share.own;
     if (!own->n_groups) return TARE_OK;
+    if (c->verify_failure.code) {
+        *e = c->verify_failure;
+        return e->code;
+    }
     if ((c->columns & COLLECT_SEGMENTS) && verify_gives_segments(c->verifier))
         TRY(rollout_token_ends(c->tokenizer, own, c->arena, e));
     return verify_run(c->verifier, own, c->arena, e);

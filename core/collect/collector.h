@@ -49,6 +49,7 @@ struct collector {
     struct token_ids prompt_ids; /* scratch */
     struct share share;          /* this rank's groups, from collector_sample to collector_join */
     double seconds;              /* in the sampler, over all batches */
+    struct err verify_failure;   /* of a verifier while sampling; collector_verify returns it */
 };
 
 struct collect_request {
@@ -66,7 +67,8 @@ tare_status collector_run(struct collector *c, const struct collect_request *req
 tare_status collector_prompts(struct collector *c, const struct collect_request *request, struct batch *b, struct err *e);
 /* Deals the groups to the ranks; fills group_begin, token_begin, ids, logprob, entropy, finish and
  * completion of this rank's. A verifier that waits for something else starts on each completion as
- * it ends. */
+ * it ends; its error is kept for collector_verify, so that a failing verifier fails the same
+ * stage whenever its answer comes. */
 tare_status collector_sample(struct collector *c, const struct collect_request *request, struct batch *b, struct err *e);
 /* Fills reward, component, verdict, extracted and reason of this rank's groups. */
 tare_status collector_verify(struct collector *c, struct err *e);

@@ -25,7 +25,7 @@ one_line() {
 }
 cuda="run.device=cuda log.progress=none train.steps=1"
 one_line 'run.device = cuda: libtare_cuda.so: not found (/nowhere/libtare_cuda.so)' env TARE_CUDA=/nowhere/libtare_cuda.so "$TARE" train tiny.ini run.dir=e1 $cuda
-one_line 'run.device = cuda: libtare_cuda.so is not there' env TARE_CUDA=/nowhere/libtare_cuda.so "$TARE" eval tiny.ini run.dir=e2 $cuda
+one_line 'run.device = cuda: libtare_cuda.so: not found' env TARE_CUDA=/nowhere/libtare_cuda.so "$TARE" eval tiny.ini run.dir=e2 $cuda
 echo "no object" > broken.so
 one_line 'broken.so cannot be loaded' env TARE_CUDA="$PWD/broken.so" "$TARE" train tiny.ini run.dir=e3 $cuda
 [ -n "${TARE_PLUGIN_PATH:-}" ] && plugin=$(ls "${TARE_PLUGIN_PATH%%:*}"/*.so 2> /dev/null | head -1) || plugin=
@@ -33,7 +33,7 @@ one_line 'broken.so cannot be loaded' env TARE_CUDA="$PWD/broken.so" "$TARE" tra
 one_line 'run.kernels = avx2: must be auto with run.device = cuda' "$TARE" train tiny.ini run.dir=e5 $cuda run.kernels=avx2
 # The backend is built here, but there is no GPU
 if [ -e "$(dirname "$TARE")/libtare_cuda.so" ] && [ ! -e /dev/nvidiactl ]; then
-    one_line 'run.device = cuda: there is no NVIDIA' env -u TARE_CUDA "$TARE" train tiny.ini run.dir=e6 $cuda
+    one_line 'run.device = cuda: no NVIDIA driver on this machine' env -u TARE_CUDA "$TARE" train tiny.ini run.dir=e6 $cuda
 fi
 
 # ---- the emulated device
