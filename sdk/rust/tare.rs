@@ -307,6 +307,16 @@ pub struct EmbedExtension {
     embed: unsafe extern "C" fn(*mut Void, *const Text, i64, *mut f32, Fail) -> Status,
 }
 
+/// Extension "tare.progress/1".
+#[repr(C)]
+pub struct ProgressExtension {
+    struct_size: u32,
+    flags: u32,
+    ctx: *mut Void,
+    finished: unsafe extern "C" fn(*mut Void) -> i64,
+    steps: i64,
+}
+
 #[repr(C)]
 struct RawSetup {
     struct_size: u32,
@@ -743,6 +753,7 @@ unsafe impl Sync for Descriptor {}
 // data set does not change while an instance lives.
 unsafe impl Sync for RawHost {}
 unsafe impl Sync for EmbedExtension {}
+unsafe impl Sync for ProgressExtension {}
 unsafe impl Sync for RawDataset {}
 
 // Checks the layout of the headers: an error in the structs above does not compile.
@@ -750,6 +761,7 @@ const _: () = {
     assert!(size_of::<ErrorBuffer>() == 512 && size_of::<Text>() == 16 && size_of::<Param>() == 88);
     assert!(size_of::<Value>() == 8 && size_of::<Want>() == 24 && size_of::<RawColumn>() == 24);
     assert!(size_of::<Stream>() == 48 && size_of::<RawHost>() == 96 && size_of::<EmbedExtension>() == 40);
+    assert!(size_of::<ProgressExtension>() == 32);
     assert!(size_of::<RawSetup>() == 56 && size_of::<RawSizes>() == 48 && size_of::<RawUpdate>() == 64);
     assert!(size_of::<Head>() == 64 && size_of::<RawBatch>() == 136 && size_of::<RawAdvantages>() == 64);
     assert!(size_of::<EstimatorTable>() == 112 && size_of::<VerifierTable>() == 120);
@@ -916,6 +928,21 @@ impl Host {
     /// Extension "tare.embed/1"; None: not offered. It lives until the instance is dropped.
     pub fn embed(&self) -> Option<&'static EmbedExtension> {
         unsafe { ((self.0.extension)(self.0.ctx, c!("tare.embed/1")) as *const EmbedExtension).as_ref() }
+    }
+    /// Extension "tare.progress/1"; None: not offered. It lives until the instance is dropped.
+    pub fn progress(&self) -> Option<&'static ProgressExtension> {
+        unsafe { ((self.0.extension)(self.0.ctx, c!("tare.progress/1")) as *const ProgressExtension).as_ref() }
+    }
+}
+
+impl ProgressExtension {
+    /// The number of finished steps.
+    pub fn finished(&self) -> i64 {
+        unsafe { (self.finished)(self.ctx) }
+    }
+    /// All steps of the run.
+    pub fn steps(&self) -> i64 {
+        self.steps
     }
 }
 

@@ -8,7 +8,7 @@ cp "$SOURCE/sdk/rust/tare.rs" .
 awk '
 BEGIN {
     split("tare_error ErrorBuffer tare_text Text tare_param Param tare_value Value tare_want Want tare_column RawColumn tare_stream Stream " \
-          "tare_host RawHost tare_embed_v1 EmbedExtension tare_setup RawSetup tare_sizes RawSizes tare_update RawUpdate tare_head Head " \
+          "tare_host RawHost tare_embed_v1 EmbedExtension tare_progress_v1 ProgressExtension tare_setup RawSetup tare_sizes RawSizes tare_update RawUpdate tare_head Head " \
           "tare_batch RawBatch tare_advantages RawAdvantages tare_estimator EstimatorTable tare_completion RawCompletion " \
           "tare_verdict RawVerdict tare_segment Segment tare_waiting RawWaiting tare_verifier VerifierTable tare_encoder EncoderTable " \
           "tare_prompts RawPrompts tare_assignment RawAssignment tare_codebook CodebookTable tare_loss Loss tare_tokens RawTokens " \
