@@ -1,5 +1,6 @@
 /* Services that the host offers to an instance: messages, counted memory, random numbers, metrics,
  * and the engine's extensions. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "plugin/internal.h"
@@ -8,7 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static void host_log(void *ctx, int32_t level, const char *message)
 {
@@ -119,10 +119,8 @@ static void host_metric(void *ctx, const char *name, double value, int32_t how)
 
 static int64_t host_now_ns(void *ctx)
 {
-    struct timespec t;
     (void)ctx;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return clock_ns();
 }
 
 static int32_t host_cancelled(void *ctx)

@@ -1,7 +1,8 @@
 """The frame around a saved state, the same as the engine's (core/plugin/state.c). Little-endian:
 
     "tarestat"; u32 version of the frame; u32 kind; u32 bytes of name, of vendor, of plugin version, of locked parameters;
-    u32 version of the plugin's format; u32 K; u64 bytes of state; u64 XXH3 of all that follows;
+    u32 version of the plugin's format; u32 K; u64 bytes of state; u64 XXH3 of all before this word,
+    xor XXH3 of all that follows;
     name, vendor, plugin version, locked parameters ("key=value\\n" each), state
 """
 
@@ -11,7 +12,8 @@ from . import abi
 from .errors import TareError
 from .xxh3 import xxh3
 
-HEAD = struct.Struct("<8s8I2Q")
+HEAD = struct.Struct("<8s8IQ")
+HASH = struct.Struct("<Q")
 MAGIC, VERSION = b"tarestat", 1
 
 
@@ -45,7 +47,8 @@ def write(d, locked, clusters, body):
     """d: the plugin's descriptor."""
     texts = [d.name, _vendor(d), d.version, locked.encode()]
     rest = b"".join(texts) + body
-    return HEAD.pack(MAGIC, VERSION, d.kind, *map(len, texts), d.state_version, clusters, len(body), xxh3(rest)) + rest
+    head = HEAD.pack(MAGIC, VERSION, d.kind, *map(len, texts), d.state_version, clusters, len(body))
+    return head + HASH.pack(xxh3(head) ^ xxh3(rest)) + rest
 
 
 def _pairs(locked):
@@ -73,15 +76,16 @@ def read(data, d, locked, defaults, clusters):
     that does not fit. d: the plugin's descriptor; defaults: {key: text} of the locked parameters.
     """
     name = d.name.decode()
-    if len(data) < HEAD.size or not data.startswith(MAGIC):
+    start = HEAD.size + HASH.size
+    if len(data) < start or not data.startswith(MAGIC):
         raise TareError("%s: %d bytes that are not the saved state of a plugin" % (name, len(data)), abi.E_CORRUPT)
-    _, frame, kind, *sizes, version, saved_clusters, n_body, hashed = HEAD.unpack_from(data)
-    rest = data[HEAD.size:]
+    _, frame, kind, *sizes, version, saved_clusters, n_body = HEAD.unpack_from(data)
+    rest = data[start:]
     if frame != VERSION:
         raise TareError("%s: saved state of format %d, this reads %d" % (name, frame, VERSION), 32)
     if len(rest) != sum(sizes) + n_body:
         raise TareError("%s: the saved state has %d bytes where %d were written" % (name, len(rest), sum(sizes) + n_body), abi.E_CORRUPT)
-    if xxh3(rest) != hashed:
+    if xxh3(data[:HEAD.size]) ^ xxh3(rest) != HASH.unpack_from(data, HEAD.size)[0]:
         raise TareError("%s: the saved state is damaged: the checksum does not match" % name, abi.E_CORRUPT)
     texts, at = [], 0
     for size in sizes:
