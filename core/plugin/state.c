@@ -14,8 +14,6 @@
 #include "plugin/internal.h"
 
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char MAGIC[8] = {'t', 'a', 'r', 'e', 's', 't', 'a', 't'};
@@ -225,6 +223,14 @@ static const char *locked_value(const char *lines, int64_t size, const char *key
     return NULL;
 }
 
+/* Returns a parameter's saved value, which an older plugin wrote with an earlier key. */
+static const char *saved_value(const tare_param *param, const char *lines, int64_t size, int *n)
+{
+    const char *value = locked_value(lines, size, param->key, n);
+    for (const char *const *old = param->old_keys; !value && old && *old; old++) value = locked_value(lines, size, *old, n);
+    return value;
+}
+
 /* Checks that a locked parameter has the value that the state was saved with. A parameter that the
  * state does not name is newer than the state: the plugin that wrote it worked as with the default
  * (tare_param in sdk/include/tare/base.h). */
@@ -236,7 +242,7 @@ static tare_status check_locked_param(const struct plugin_instance *i, uint32_t 
     const char *kind = plugin_kind_name(p->desc.kind);
     OWNED(str_free) struct str now = {0}, fallback = {0};
     int then_size = 0;
-    const char *then = locked_value(saved, n, row->key, &then_size);
+    const char *then = saved_value(row, saved, n, &then_size);
     TRY(locked_text(i, param, i->values[param], &now, e));
     if (!then && row->fallback) {
         tare_value value;
@@ -258,11 +264,19 @@ static tare_status check_locked_param(const struct plugin_instance *i, uint32_t 
     return TARE_OK;
 }
 
+static bool param_has_name(const char *name, const char *key, size_t n)
+{
+    return strlen(name) == n && !memcmp(name, key, n);
+}
+
 static bool is_locked_param(const struct plugin *p, const char *key, size_t n)
 {
-    for (uint32_t j = 0; j < p->desc.n_params; j++)
-        if (p->params[j].flags & TARE_PARAM_LOCKED_ON_RESUME && strlen(p->params[j].key) == n && !strncmp(p->params[j].key, key, n))
-            return true;
+    for (uint32_t j = 0; j < p->desc.n_params; j++) {
+        if (!(p->params[j].flags & TARE_PARAM_LOCKED_ON_RESUME)) continue;
+        if (param_has_name(p->params[j].key, key, n)) return true;
+        for (const char *const *old = p->params[j].old_keys; old && *old; old++)
+            if (param_has_name(*old, key, n)) return true;
+    }
     return false;
 }
 

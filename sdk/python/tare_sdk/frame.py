@@ -55,11 +55,11 @@ def _pairs(locked):
     return dict(line.split("=", 1) for line in locked.split("\n") if "=" in line)
 
 
-def _check_locked(name, saved, locked, defaults):
-    """Checks that locked parameters have the values that the state was saved with. A parameter that
-    the state does not name is newer, and must have its default.
+def _check_locked(name, saved, locked, defaults, new_keys):
+    """Checks that locked parameters have the values that the state was saved with, possibly with an
+    earlier key. A parameter that the state does not name is newer, and must have its default.
     """
-    saved, now = _pairs(saved), _pairs(locked)
+    saved, now = {new_keys.get(key, key): value for key, value in _pairs(saved).items()}, _pairs(locked)
     for key, value in now.items():
         if key in saved and saved[key] != value:
             raise TareError("%s: saved with %s=%s, but this has %s=%s; this parameter is fixed for a run" % (name, key, saved[key], key, value), 12)
@@ -71,9 +71,10 @@ def _check_locked(name, saved, locked, defaults):
             raise TareError("%s: saved with %s=%s, a fixed parameter that is unknown to this version" % (name, key, saved[key]), 12)
 
 
-def read(data, d, locked, defaults, clusters):
+def read(data, d, locked, defaults, clusters, new_keys):
     """Returns the plugin's own bytes, and the version of their format; raises an error for a state
-    that does not fit. d: the plugin's descriptor; defaults: {key: text} of the locked parameters.
+    that does not fit. d: the plugin's descriptor; defaults: {key: text} of the locked parameters;
+    new_keys: {earlier key: key} of the parameters.
     """
     name = d.name.decode()
     start = HEAD.size + HASH.size
@@ -99,7 +100,7 @@ def read(data, d, locked, defaults, clusters):
     if not d.state_oldest <= version <= d.state_version:
         raise TareError("%s: state of version %d of the plugin's format (written by %s); this one reads %d to %d"
                         % (name, version, texts[2], d.state_oldest, d.state_version), 32)
-    _check_locked(name, texts[3], locked, defaults)
+    _check_locked(name, texts[3], locked, defaults, new_keys)
     if saved_clusters != clusters:
         raise TareError("%s: saved with n_clusters = %d, this has %d" % (name, saved_clusters, clusters), 12)
     return rest[at:], version

@@ -371,6 +371,26 @@ static void state__takes_a_new_locked_parameter_at_its_default(void **state)
     plugin_destroy(other);
 }
 
+/* A state names a locked parameter by the key that it had then. */
+static void state__takes_a_locked_parameter_by_its_earlier_key(void **state)
+{
+    (void)state;
+    struct str old = {0}, newer = {0};
+    struct plugin_instance *from = make("good", "factor=2", NULL), *to = make("renamed_locked", "weight=2", NULL),
+                           *other = make("renamed_locked", NULL, NULL);
+    assert_ok(plugin_save(from, &old, &e), &e);
+    assert_ok(plugin_load(to, old.data, old.size, NULL, "x.state", &e), &e);
+    no_load(other, old.data, old.size, TARE_E_CONFIG, "saved with weight=2, but the configuration has weight=1");
+    assert_ok(plugin_save(to, &newer, &e), &e);
+    assert_ok(plugin_load(to, newer.data, newer.size, NULL, "x.state", &e), &e);
+    no_load(from, newer.data, newer.size, TARE_E_CONFIG, "the parameter factor, which");
+    str_free(&old);
+    str_free(&newer);
+    plugin_destroy(from);
+    plugin_destroy(to);
+    plugin_destroy(other);
+}
+
 static void state__tells_load_who_wrote_it(void **state)
 {
     (void)state;
@@ -409,6 +429,7 @@ int main(void)
         cmocka_unit_test(state__goes_there_and_back),
         cmocka_unit_test(state__refuses_what_does_not_match),
         cmocka_unit_test(state__takes_a_new_locked_parameter_at_its_default),
+        cmocka_unit_test(state__takes_a_locked_parameter_by_its_earlier_key),
         cmocka_unit_test(state__tells_load_who_wrote_it),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
