@@ -5,9 +5,8 @@
 #include "config/critic.h"
 #include "plugin/internal.h"
 
-#include <stdio.h>
-
 #include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
