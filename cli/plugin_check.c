@@ -63,9 +63,7 @@ static tare_status resolve_file(const char *name, char found[FS_PATH], const cha
         return TARE_OK;
     }
     *path = found;
-    for (int32_t kind = PLUGIN_FIRST_KIND; kind <= PLUGIN_LAST_KIND; kind++)
-        if (!plugin_find(name, kind, NULL, found, e)) return TARE_OK;
-    return e->code;
+    return plugin_find(name, 0, NULL, found, e);
 }
 
 static int check_usage(const char *what)

@@ -1,6 +1,5 @@
 #include "plugin/columns.h"
 
-#include <stddef.h>
 #include <string.h>
 #include <tare/plugin.h>
 

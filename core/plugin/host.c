@@ -1,14 +1,13 @@
 /* Services that the host offers to an instance: messages, counted memory, random numbers, metrics,
  * and the engine's extensions. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "plugin/internal.h"
 
 #include <stdio.h>
-
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static void host_log(void *ctx, int32_t level, const char *message)
 {
@@ -74,8 +73,6 @@ static tare_status host_random(void *ctx, uint64_t stream, uint64_t counter, uin
     return TARE_OK;
 }
 
-enum { METRIC_NAME = 63 };
-
 /* Copies the beginning of a name for a message, without secrets and control characters. */
 static const char *shown_name(const struct plugin_instance *i, const char *name, char copy[64])
 {
@@ -92,24 +89,24 @@ static bool metric_name_ok(const char *name)
 {
     static const char ALLOWED[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-/";
     const size_t n = strlen(name);
-    return n && n <= METRIC_NAME && strspn(name, ALLOWED) == n && name[n - 1] != '/' && *name != '/' && *name != '.' &&
+    return n && n <= TARE_LIMIT_METRIC && strspn(name, ALLOWED) == n && name[n - 1] != '/' && *name != '/' && *name != '.' &&
            !strstr(name, "//") && !strstr(name, "/.");
 }
 
 static void host_metric(void *ctx, const char *name, double value, int32_t how)
 {
     struct plugin_instance *i = ctx;
-    char full[METRIC_NAME + 160];
+    char full[TARE_LIMIT_METRIC + 160];
     if (!i || !i->env.metric || !name) return;
     if (!metric_name_ok(name)) {
         if (!__atomic_exchange_n(&i->misnamed, true, __ATOMIC_RELAXED))
             log_warn(
                 "%s %s: a metric's name must have 1 to %d letters, digits and characters of \"_.-/\"; the metric '%.*s' and others of such names are left out",
-                plugin_kind_name(i->plugin->desc.kind), i->name, METRIC_NAME, 40, shown_name(i, name, (char[64]){0}));
+                plugin_kind_name(i->plugin->desc.kind), i->name, TARE_LIMIT_METRIC, 40, shown_name(i, name, (char[64]){0}));
         return;
     }
     const char *kind = plugin_kind_name(i->plugin->desc.kind);
-    char own[METRIC_NAME + 1];
+    char own[TARE_LIMIT_METRIC + 1];
     snprintf(own, sizeof own, "%s", name);
     plugin_hide_secrets(i, own, (int64_t)strlen(own));
     const bool renamed = strcmp(i->name, i->plugin->desc.name) != 0;
@@ -119,10 +116,8 @@ static void host_metric(void *ctx, const char *name, double value, int32_t how)
 
 static int64_t host_now_ns(void *ctx)
 {
-    struct timespec t;
     (void)ctx;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return clock_ns();
 }
 
 static int32_t host_cancelled(void *ctx)

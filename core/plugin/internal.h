@@ -28,8 +28,8 @@ bool plugin_name_ok(const char *name); /* [a-z][a-z0-9_]* */
  * kinds. visit returns true to stop. */
 typedef bool (*folder_visit)(void *ctx, const char *folder);
 void plugin_folders(const struct plugin_search *search, int32_t kind, folder_visit visit, void *ctx);
-/* Finds the file for a bare name. TARE_E_NOT_FOUND lists the folders searched and the most similar
- * name. */
+/* Finds the file for a bare name. kind 0: of any kind; then no file is opened. TARE_E_NOT_FOUND lists
+ * the folders searched and the most similar name. */
 tare_status plugin_find(const char *name, int32_t kind, const struct plugin_search *search, char *path, struct err *e);
 
 /* Asks the instance for its sizes again and checks them. Not an error for kinds without the function

@@ -4,14 +4,13 @@
 #include "base/log.h"
 #include "plugin/internal.h"
 
-#include <stdio.h>
-
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <locale.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 
-#include <math.h>
 #include <string.h>
 
 /* Formats a bound of the range. Whole numbers are written without a fraction. */

@@ -91,7 +91,7 @@ typedef tare_status (*plugin_visit)(void *ctx, const char *path, const struct pl
 tare_status plugin_each(const char *path, plugin_visit visit, void *ctx, struct err *e);
 tare_status plugin_list(const struct plugin_search *search, plugin_visit visit, void *ctx, struct err *e);
 
-const char *plugin_kind_name(int32_t kind); /* "estimator", ... */
+const char *plugin_kind_name(int32_t kind); /* "estimator", ...; 0: "plugin" */
 /* Returns the value of a key of tare_descriptor.about ("paper"), or NULL. */
 const char *plugin_about(const struct plugin *p, const char *key);
 /* Returns the section that has the parameters: [estimator.NAME], [verifier.NAME], [encoder.NAME],

@@ -5,15 +5,16 @@
 #include "config/critic.h"
 #include "plugin/internal.h"
 
-#include <stdio.h>
-
 #include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 const char *plugin_kind_name(int32_t kind)
 {
-    return kind >= PLUGIN_FIRST_KIND && kind <= PLUGIN_LAST_KIND ? CONFIG_KINDS[kind].name : "plugin of an unknown kind";
+    return kind == 0                                               ? "plugin"
+           : kind >= PLUGIN_FIRST_KIND && kind <= PLUGIN_LAST_KIND ? CONFIG_KINDS[kind].name
+                                                                   : "plugin of an unknown kind";
 }
 
 const char *plugin_section_kind(int32_t kind)
@@ -166,7 +167,7 @@ tare_status plugin_find(const char *name, int32_t kind, const struct plugin_sear
         status = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
                          "%s %s is a function of a Python program (tare.Run, docs/python.md); resume the run from that program",
                          plugin_kind_name(kind), name);
-    } else if (!h.found && kind == TARE_KIND_ESTIMATOR && critic_has_estimator(name)) {
+    } else if (!h.found && (!kind || kind == TARE_KIND_ESTIMATOR) && critic_has_estimator(name)) {
         status = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__, "estimator %s %s", name, CRITIC_MISSING);
     } else if (!h.found) {
         const int32_t other = kind ? kind_of_name(name, kind, search) : 0;

@@ -7,14 +7,13 @@
  *   u32         version of the plugin's format (tare_descriptor.state_version)
  *   u32         K of the run's codebook, for an estimator; else 0
  *   u64         bytes of the plugin's own state
- *   u64         XXH3 of everything after this word
+ *   u64         XXH3 of everything before this word, xor XXH3 of everything after it
  *   name, vendor, version, locked parameters, state
  */
 #include "base/fs.h"
 #include "plugin/internal.h"
 
-#include <stdio.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 
 static const char MAGIC[8] = {'t', 'a', 'r', 'e', 's', 't', 'a', 't'};
@@ -162,6 +161,12 @@ static tare_status locked_text(const struct plugin_instance *i, uint32_t param, 
     return TARE_OK;
 }
 
+/* Returns the checksum of a frame. rest: the n bytes that follow the header. */
+static uint64_t frame_hash(const struct frame *f, const void *rest, int64_t n)
+{
+    return fs_hash(f, (int64_t)offsetof(struct frame, hash), 0) ^ fs_hash(rest, n, 0);
+}
+
 static tare_status locked_params(const struct plugin_instance *i, struct str *out, struct err *e)
 {
     for (uint32_t j = 0; j < i->plugin->desc.n_params; j++) {
@@ -197,7 +202,7 @@ tare_status plugin_save(const struct plugin_instance *i, struct str *out, struct
     TRY(str_add(out, p->desc.version, f.plugin_version, e));
     if (locked.size) TRY(str_add(out, locked.data, locked.size, e));
     if (body.size) TRY(str_add(out, body.data, body.size, e));
-    f.hash = fs_hash(out->data + start + sizeof f, out->size - start - (int64_t)sizeof f, 0);
+    f.hash = frame_hash(&f, out->data + start + sizeof f, out->size - start - (int64_t)sizeof f);
     memcpy(out->data + start, &f, sizeof f);
     return TARE_OK;
 }
@@ -218,6 +223,14 @@ static const char *locked_value(const char *lines, int64_t size, const char *key
     return NULL;
 }
 
+/* Returns a parameter's saved value, which an older plugin wrote with an earlier key. */
+static const char *saved_value(const tare_param *param, const char *lines, int64_t size, int *n)
+{
+    const char *value = locked_value(lines, size, param->key, n);
+    for (const char *const *old = param->old_keys; !value && old && *old; old++) value = locked_value(lines, size, *old, n);
+    return value;
+}
+
 /* Checks that a locked parameter has the value that the state was saved with. A parameter that the
  * state does not name is newer than the state: the plugin that wrote it worked as with the default
  * (tare_param in sdk/include/tare/base.h). */
@@ -229,7 +242,7 @@ static tare_status check_locked_param(const struct plugin_instance *i, uint32_t 
     const char *kind = plugin_kind_name(p->desc.kind);
     OWNED(str_free) struct str now = {0}, fallback = {0};
     int then_size = 0;
-    const char *then = locked_value(saved, n, row->key, &then_size);
+    const char *then = saved_value(row, saved, n, &then_size);
     TRY(locked_text(i, param, i->values[param], &now, e));
     if (!then && row->fallback) {
         tare_value value;
@@ -251,11 +264,19 @@ static tare_status check_locked_param(const struct plugin_instance *i, uint32_t 
     return TARE_OK;
 }
 
+static bool param_has_name(const char *name, const char *key, size_t n)
+{
+    return strlen(name) == n && !memcmp(name, key, n);
+}
+
 static bool is_locked_param(const struct plugin *p, const char *key, size_t n)
 {
-    for (uint32_t j = 0; j < p->desc.n_params; j++)
-        if (p->params[j].flags & TARE_PARAM_LOCKED_ON_RESUME && strlen(p->params[j].key) == n && !strncmp(p->params[j].key, key, n))
-            return true;
+    for (uint32_t j = 0; j < p->desc.n_params; j++) {
+        if (!(p->params[j].flags & TARE_PARAM_LOCKED_ON_RESUME)) continue;
+        if (param_has_name(p->params[j].key, key, n)) return true;
+        for (const char *const *old = p->params[j].old_keys; old && *old; old++)
+            if (param_has_name(*old, key, n)) return true;
+    }
     return false;
 }
 
@@ -275,11 +296,9 @@ static tare_status check_locked(const struct plugin_instance *i, const char *sav
     return TARE_OK;
 }
 
-static tare_status check_frame(const struct plugin_instance *i, const char *data, int64_t n, struct frame *f, const char *where,
-                               struct err *e)
+/* Reads the header of a frame and checks that the whole frame is there and undamaged. */
+static tare_status read_frame(const char *data, int64_t n, struct frame *f, const char *where, struct err *e)
 {
-    const struct plugin *p = i->plugin;
-    const char *kind = plugin_kind_name(p->desc.kind);
     if (n < (int64_t)sizeof *f)
         FAIL(e, TARE_E_CORRUPT, "%s: cut short: %lld bytes; a saved state has at least %zu", where, (long long)n, sizeof *f);
     memcpy(f, data, sizeof *f);
@@ -291,9 +310,17 @@ static tare_status check_frame(const struct plugin_instance *i, const char *data
     if (texts > (uint64_t)most || f->body > (uint64_t)most - texts)
         FAIL(e, TARE_E_CORRUPT, "%s: cut short: %lld of %llu bytes", where, (long long)n,
              (unsigned long long)(sizeof *f + texts + f->body));
-    const char *text = data + sizeof *f;
-    if (fs_hash(text, (int64_t)(texts + f->body), 0) != f->hash)
+    if (frame_hash(f, data + sizeof *f, (int64_t)(texts + f->body)) != f->hash)
         FAIL(e, TARE_E_CORRUPT, "%s: damaged: the checksum does not match", where);
+    return TARE_OK;
+}
+
+static tare_status check_frame(const struct plugin_instance *i, const char *data, int64_t n, struct frame *f, const char *where,
+                               struct err *e)
+{
+    const struct plugin *p = i->plugin;
+    const char *kind = plugin_kind_name(p->desc.kind), *text = data + sizeof *f;
+    TRY(read_frame(data, n, f, where, e));
     if (f->kind != (uint32_t)p->desc.kind || f->name != strlen(p->desc.name) || memcmp(text, p->desc.name, f->name))
         FAIL(e, TARE_E_VERSION, "%s: the state of %s %.*s, but the configuration has %s %s", where,
              plugin_kind_name((int32_t)f->kind), (int)f->name, text, kind, p->desc.name);
@@ -328,10 +355,8 @@ tare_status plugin_load(struct plugin_instance *i, const void *data, int64_t n, 
 
 tare_status plugin_state_clusters(const void *data, int64_t n, const char *where, int64_t *clusters, struct err *e)
 {
-    struct frame f = {0};
-    if (n >= (int64_t)sizeof f) memcpy(&f, data, sizeof f);
-    if (memcmp(f.magic, MAGIC, sizeof MAGIC) != 0)
-        FAIL(e, TARE_E_CORRUPT, "%s: not the saved state of a plugin (%lld bytes): damaged", where, (long long)n);
+    struct frame f;
+    TRY(read_frame(data, n, &f, where, e));
     *clusters = f.clusters;
     return TARE_OK;
 }

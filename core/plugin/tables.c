@@ -34,8 +34,6 @@ tare_status plugin_check_line(const struct plugin_subject *s, const char *what, 
 
 /* ---------------------------------------------------------------- parameters */
 
-enum { MOST_CHOICES = 256, MOST_OLD_KEYS = 32 };
-
 /* Checks the texts that documents, INI sections and forms show. */
 static tare_status check_param_texts(const struct plugin_subject *s, const tare_param *p, struct err *e)
 {
@@ -55,9 +53,9 @@ static tare_status check_choices(const struct plugin_subject *s, const tare_para
     char what[160];
     snprintf(what, sizeof what, "a choice of parameter %s", p->key);
     for (int64_t i = 0; p->type == TARE_PARAM_CHOICE && p->choices[i]; i++) {
-        if (i == MOST_CHOICES)
+        if (i == TARE_LIMIT_CHOICES)
             FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s has more than %d choices; is the NULL at the end missing?", s->path,
-                 s->name, p->key, MOST_CHOICES);
+                 s->name, p->key, TARE_LIMIT_CHOICES);
         TRY(plugin_check_line(s, what, p->choices[i], e));
         for (int64_t j = 0; j < i; j++)
             if (!strcmp(p->choices[i], p->choices[j]))
@@ -87,14 +85,14 @@ static tare_status check_old_keys(const struct plugin_subject *s, const tare_par
     for (uint32_t i = 0; i < n; i++)
         for (int64_t k = 0; all[i].old_keys && all[i].old_keys[k]; k++) {
             const char *old = all[i].old_keys[k];
-            if (k == MOST_OLD_KEYS)
+            if (k == TARE_LIMIT_OLD_KEYS)
                 FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s has more than %d old_keys; is the NULL at the end missing?", s->path,
-                     s->name, all[i].key, MOST_OLD_KEYS);
+                     s->name, all[i].key, TARE_LIMIT_OLD_KEYS);
             if (!plugin_name_ok(old))
                 FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s has an invalid name in old_keys: must be [a-z][a-z0-9_]*", s->path,
                      s->name, all[i].key);
             for (uint32_t j = 0; j <= i; j++)
-                if (has_key(&all[j], old, j == i ? k : MOST_OLD_KEYS))
+                if (has_key(&all[j], old, j == i ? k : TARE_LIMIT_OLD_KEYS))
                     FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s lists %s in old_keys, which is also a name of parameter %s",
                          s->path, s->name, all[i].key, old, all[j].key);
             for (uint32_t j = i + 1; j < n; j++)

@@ -5,7 +5,6 @@
 #include "plugin/tables.h"
 
 #include <stdio.h>
-
 #include <string.h>
 
 /* The sizes that every plugin of major 1 has, as released with 1.0. Members that are added later
@@ -27,8 +26,9 @@ static bool version_ok(const char *v)
 static tare_status check_about(const struct plugin_subject *s, const tare_descriptor *d, struct err *e)
 {
     for (int64_t i = 0; d->about && d->about[i]; i += 2) {
-        if (i >= 64)
-            FAIL(e, TARE_E_PLUGIN, "%s: %s: about has more than 32 pairs; is the NULL at the end missing?", s->path, s->name);
+        if (i >= 2 * TARE_LIMIT_ABOUT)
+            FAIL(e, TARE_E_PLUGIN, "%s: %s: about has more than %d pairs; is the NULL at the end missing?", s->path, s->name,
+                 TARE_LIMIT_ABOUT);
         TRY(plugin_check_line(s, "a key of about", d->about[i], e));
         if (!d->about[i + 1]) FAIL(e, TARE_E_PLUGIN, "%s: %s: about has the key %s without a value", s->path, s->name, d->about[i]);
         TRY(plugin_check_line(s, d->about[i], d->about[i + 1], e));

@@ -162,7 +162,7 @@ says '^first disagreement: run/rollouts/step-000003.jsonl:7, step 3, group 1, ro
 
 : > run/estimator/step-000002.state
 audit 2 run
-errs 'step-000002.state: not the saved state of a plugin (0 bytes): damaged'
+errs 'step-000002.state: cut short: 0 bytes; a saved state has at least'
 again trl
 sed -i '1s/^/\xEF\xBB\xBF/' copy/$T # the byte order mark that some editors write
 audit 0 copy $EXACT

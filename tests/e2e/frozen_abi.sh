@@ -34,7 +34,22 @@ if has_python; then
     if python3 "$SOURCE/tests/abi/tables.py" check 2> tables.txt; then ok; else bad "$(cat tables.txt)"; fi
     if python3 "$SOURCE/tests/abi/lint.py" > lint.txt; then ok; else bad "rules of the ABI: $(cat lint.txt)"; fi
 fi
+# digests RELEASE: each file of a released folder has its digest, except for drafts.
+digests() {
+    (
+        cd "$1"
+        find . -type f ! -name SHA256SUMS ! -path './include/tare/draft/*' ! -name frozen_environment.c | LC_ALL=C sort | xargs sha256sum | cmp - SHA256SUMS
+    )
+}
+# limits INCLUDE: the host's limits. lowered THEN NOW: prints those that are missing or lower NOW.
+limits() { sed -n 's|^ *\(TARE_LIMIT_[A-Z_]*\) = \([0-9]*\),\{0,1\}.*|\1 \2|p' "$1/tare/limits.h"; }
+lowered() { awk 'NR == FNR { now[$1] = $2; next } !($1 in now) || now[$1] + 0 < $2 + 0' "$2" "$1"; }
+limits "$SOURCE/sdk/include" > limits_now
+[ -s limits_now ] && ok || bad "limits.h has no limits"
 for release in "$SOURCE"/tests/abi/frozen/v*; do
+    if digests "$release" > digests.txt 2>&1; then ok; else bad "$release: a released file was changed; put it back: $(cat digests.txt)"; fi
+    limits "$release/include" > limits_then
+    if [ -s limits_then ] && [ -z "$(lowered limits_then limits_now)" ]; then ok; else bad "$release: limits that became lower: $(lowered limits_then limits_now)"; fi
     layout "$release/include" "$release/members.def" > then
     # Sizes may have grown; nothing else may have changed.
     if [ -z "$(grep -v ' size ' then | grep -vxF -f now)" ]; then ok; else bad "$release: members that moved: $(grep -v ' size ' then | grep -vxF -f now)"; fi
@@ -51,7 +66,18 @@ for release in "$SOURCE"/tests/abi/frozen/v*; do
     got=$(echo '{"text":"aab"}' | "$TARE" cluster embed ./frozen_encoder.so dim=2)
     case $got in *0.447213*0.894427*) ok ;; *) bad "$release encoder: $got" ;; esac
 done
-# The check itself: two members are swapped in a copy, and in another one a member is inserted.
+# The checks themselves: a released plugin is edited, a file is added, a limit becomes lower, and one
+# is removed.
+for change in edited added; do
+    cp -r "$SOURCE/tests/abi/frozen/v1_0" $change
+    [ $change = edited ] && echo >> $change/frozen_verifier.c || touch $change/another.c
+    if digests $change > /dev/null 2>&1; then bad "the check does not see a released folder that was $change"; else ok; fi
+done
+for change in 's/_PARAMS 256/_PARAMS 255/' /_PARAMS/d; do
+    sed "$change" limits_now > limits_changed
+    if [ -n "$(lowered limits_now limits_changed)" ]; then ok; else bad "the check does not see the change $change of the limits"; fi
+done
+# Two members are swapped in a copy, and in another one a member is inserted.
 cp -r "$SOURCE/sdk/include" swapped
 sed -i 's|^    double \*baseline; .*|    double *scale;|;t;s|^    double \*scale; .*|    double *baseline;|' swapped/tare/estimator.h
 cp -r "$SOURCE/sdk/include" inserted

@@ -16,7 +16,7 @@ foreach(CASE good wrong_major no_entry refuses refuses_silently newer_minor shor
         duplicate_params bad_default bad_type bad_range no_choices no_default no_doc unknown_want no_state_version unknown_bits wants_twice wants_axis wants_stride create_fails silent_failure endless_message unknown_status
         negative_size nan_advantage unwritten bad_confidence infinite_scale negative_weight past_end nan_sums changes_fp changes_locale leaves_bytes
         reads_too_much wants_extra metrics aborts hangs exits exits_in_compute endless_save unknown_flags grows_size writes_state overwrites_sums counts_calls leaks_memory leaks_files takes_signals
-        forgets_cluster segfaults trusts_state unknown_kind_beside grown_descriptor keeps_host new_locked other_locked tells_version
+        forgets_cluster segfaults trusts_state unknown_kind_beside grown_descriptor keeps_host new_locked other_locked renamed_locked tells_version
         reads_undeclared loses_prompts weight_by_call baseline_by_call scale_by_call confidence_by_call tokens_by_call extra_by_call weight_by_rank baseline_by_rank tokens_by_rank records_by_call weight_by_order prints prints_error leaves_thread signals_in_compute changes_folder leaks_heap infinite_at_end past_tokens past_record past_sums state_changes flushes_at_load
         column_by_rank ignores_nan)
     tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/hostile.c)

@@ -7,8 +7,10 @@
  *
  * Rules for all structs and functions:
  *
- * Layout. 64-bit, little-endian, ELF. Only fixed-width types are used. A struct that is passed by
- * pointer starts with struct_size, set by its allocator. Members are only ever appended. A reader
+ * Platform. LP64, little-endian, ELF. Saved bytes are little-endian, too, so another machine can load
+ * a state.
+ *
+ * Layout. Only fixed-width types are used. A struct that is passed by pointer starts with struct_size, set by its allocator. Members are only ever appended. A reader
  * tests a member that was not in 1.0 with TARE_KNOWS or TARE_HAS, and never compares struct_size
  * with a sizeof. Neither side writes past the allocator's size. Four structs are used by value or in
  * arrays and never grow: tare_text, tare_value, tare_column, tare_segment.
@@ -61,9 +63,12 @@
 
 #ifdef __cplusplus
 extern "C" {
-static_assert(sizeof(void *) == 8, "the tare plugin ABI is for 64-bit machines");
+static_assert(sizeof(void *) == 8 && sizeof(long) == 8, "the tare plugin ABI is for LP64 machines");
 #else
-_Static_assert(sizeof(void *) == 8, "the tare plugin ABI is for 64-bit machines");
+_Static_assert(sizeof(void *) == 8 && sizeof(long) == 8, "the tare plugin ABI is for LP64 machines");
+#endif
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error the tare plugin ABI is for little-endian machines
 #endif
 
 #define TARE_ABI_MAJOR 1
@@ -225,15 +230,21 @@ typedef struct tare_stream {
 
 /* ---------------------------------------------------------------- what the host offers */
 
+/* Levels of log. An unknown number counts as the nearest. */
 enum { TARE_LOG_DEBUG = 0, TARE_LOG_INFO = 1, TARE_LOG_WARN = 2, TARE_LOG_ERROR = 3 };
 
 /* How the values that a metric is given in one step, by any call, thread, worker or rank, become
  * one. An unknown number counts as LAST. */
 enum { TARE_METRIC_LAST = 0, TARE_METRIC_SUM, TARE_METRIC_MEAN, TARE_METRIC_MIN, TARE_METRIC_MAX };
 
-/* Services of the host for an instance; lives until destroy returns. All functions are [any]. The
- * entry point and a worker process offer no extensions; the entry point's random draws from seed
- * 0. */
+/* Services of the host for an instance; lives until destroy returns. All functions are [any].
+ * Extensions are those of the engine's own process: the entry point, a worker process and the Python
+ * host have none. There, cancelled returns 0; the host ends a worker instead. The entry point's
+ * random draws from seed 0, and its metrics are dropped.
+ *
+ * An extension's id is "tare.NAME/REVISION", or begins with a domain of its author,
+ * "org.example.NAME/REVISION". It never changes: a draft keeps its id when it becomes stable, and a
+ * changed one has another revision. */
 typedef struct tare_host {
     uint32_t struct_size, abi_minor;
     void *ctx;

@@ -275,12 +275,13 @@ class Opened:
 
     # ---------------------------------------------------------------- parameters
 
+    def _new_keys(self):
+        """Returns {earlier name: name} of the parameters."""
+        return {old: p.key.decode() for p in self.table for old in _list(p.old_keys)}
+
     def _renamed(self, given):
         """Gives earlier names of parameters their new ones."""
-        names = {}
-        for p in self.table:
-            for old in _list(p.old_keys):
-                names[old] = p.key.decode()
+        names = self._new_keys()
         for old in [key for key in given if key in names]:
             log.info("%s: the parameter %s is now called %s", self.name, old, names[old])
         return {names.get(key, key): value for key, value in given.items()}
@@ -497,7 +498,7 @@ class Opened:
         states of another plugin, K or locked parameter, and state versions that the plugin does not
         read.
         """
-        raw, version = frame.read(data, self._descriptor, self._locked(), self._locked_defaults(), self.n_clusters)
+        raw, version = frame.read(data, self._descriptor, self._locked(), self._locked_defaults(), self.n_clusters, self._new_keys())
         if raw and not self._table.load:
             raise TareError("%s: %d bytes of state for a plugin without any" % (self.name, len(raw)), abi.E_CORRUPT)
         stream, got = self._stream(raw, version)

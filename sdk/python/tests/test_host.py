@@ -280,7 +280,7 @@ class Host(unittest.TestCase):
         self.assertEqual(two.steps, 1)
         self.assertEqual(one.step(rewards, cluster=[1, 0]), two.step(rewards, cluster=[1, 0]))
         self.assertNotEqual(one.step(rewards, cluster=[1, 0]).advantage, advantages("bv_blend", rewards, cluster=[1, 0], n_clusters=2))
-        for damaged in (b"", data[:-1], data[:40] + bytes([data[40] ^ 1]) + data[41:], data + b"x"):
+        for damaged in (b"", data[:-1], *(data[:at] + bytes([data[at] ^ 1]) + data[at + 1:] for at in range(len(data))), data + b"x"):
             with self.assertRaises(TareError):
                 two.load(damaged)
         with self.assertRaisesRegex(TareError, "n_clusters"):
@@ -550,6 +550,12 @@ class Growth(unittest.TestCase):
         Estimator(FIXTURE("plain_texts"), label="a\nrate=7\\n").load(e.save())
         with self.assertRaisesRegex(TareError, "fixed for a run"):
             Estimator(FIXTURE("plain_texts"), label="a").load(e.save())
+
+    def test_locked_parameter_with_an_earlier_key(self):
+        state = Estimator(FIXTURE("good"), factor=2).save()
+        Estimator(FIXTURE("renamed_locked"), weight=2).load(state)
+        with self.assertRaisesRegex(TareError, "saved with weight=2"):
+            Estimator(FIXTURE("renamed_locked")).load(state)
 
     def test_columns_have_the_shape_of_the_rewards(self):
         with Estimator(compiled("larger")) as e:

@@ -88,6 +88,7 @@ enum cases {
     keeps_host,
     new_locked,
     other_locked,
+    renamed_locked,
     tells_version,
     reads_undeclared,
     loses_prompts,
@@ -377,14 +378,16 @@ static const tare_estimator FUNCTIONS = {
 };
 
 static const char *const CHOICES[] = {"a", "b", NULL};
+static const char *const OLD_FACTOR[] = {"scale", "factor", NULL};
 static const tare_param PARAMS[] = {
-    {.key = "factor",
+    {.key = IS(renamed_locked) ? "weight" : "factor",
      .fallback = IS(bad_default) ? "7" : "1",
      .doc = "multiplies the rewards",
      .min = IS(bad_range) ? 9 : 0,
      .max = 5,
      .type = IS(bad_type) ? 77 : TARE_PARAM_FLOAT,
-     .flags = TARE_PARAM_MIN | TARE_PARAM_MAX | TARE_PARAM_LOCKED_ON_RESUME | (IS(unknown_bits) ? 1u << 20 : 0)},
+     .flags = TARE_PARAM_MIN | TARE_PARAM_MAX | TARE_PARAM_LOCKED_ON_RESUME | (IS(unknown_bits) ? 1u << 20 : 0),
+     .old_keys = IS(renamed_locked) ? OLD_FACTOR : NULL},
     TARE_CHOICE_PARAM(IS(duplicate_params) ? "factor" : "choice", "b", IS(no_doc) ? NULL : "a choice",
                       IS(no_choices) ? NULL : CHOICES, 0),
     TARE_STRING_PARAM("text", IS(no_default) ? NULL : "x y", "a text",

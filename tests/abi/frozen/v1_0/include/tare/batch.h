@@ -28,7 +28,8 @@ enum {
     TARE_VERDICT_PARTIAL  /* a reward between wrong and correct */
 };
 
-/* What becomes of a rollout. The host refuses an unknown number. */
+/* What becomes of a rollout. The host refuses an unknown number; a reader of the column "fate"
+ * treats one as TARE_FATE_LEFT_OUT. */
 enum {
     TARE_FATE_KEPT = 0,
     TARE_FATE_LEFT_OUT = 1, /* neither the estimator nor the loss sees it */
