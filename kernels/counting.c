@@ -164,6 +164,7 @@ void kernels_counting(const struct kernels *like, struct kernels *out)
                             .backend = device ? &COUNTING_GPU : &COUNTING_HOST,
                             .windows = like ? like->windows : 0,
                             .bf16_rows = like ? like->bf16_rows : 1,
+                            .row_chains = like ? like->row_chains : 0,
                             .packed_bytes = like ? like->packed_bytes : gpu_packed_bytes,
                             .int8_bytes = like ? like->int8_bytes : NULL,
                             .kv_bytes = like ? like->kv_bytes : gpu_kv_bytes,

@@ -160,6 +160,9 @@ struct kernels {
     /* 1: operations can write rows in bf16 and products read such rows (op_matmul); 0: all rows are
      * fp32. */
     int bf16_rows;
+    /* 1: the sums over rows of matmul_dw and low_rank_dw in fp32 are one chain in the order of the
+     * rows, so leaving out rows of zeros changes no bit. In bf16 no backend promises it. */
+    int row_chains;
     /* Size of packed weights; 0: this dtype is not supported. */
     int64_t (*packed_bytes)(int64_t n, int64_t k, enum dtype dtype);
     /* Size of packed weights in int8; NULL: int8 is not supported and `int8` of the operations must

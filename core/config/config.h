@@ -130,7 +130,7 @@ struct train_config {
     enum recompute recompute;
     enum on_nonfinite on_nonfinite;
     int64_t max_rollbacks;
-    bool prompt_sharing;
+    bool prompt_sharing, skip_zero;
 };
 
 struct lora_config {

@@ -238,6 +238,8 @@ const struct config_key CONFIG_KEYS[] = {
         "Rollouts per optimizer step (the paper's 64). Whole groups are shuffled into minibatches, so it must be a multiple of rollout.group_size."),
     INT(train, epochs, "1", 1, 1000,
         "Passes over a step's rollouts. Not specified in the paper; tare uses 1."),
+    BOOL(train, skip_zero, "true",
+         "Leave rollouts whose advantage is 0 out of the update where they add nothing to its gradient: the objective says so (ZERO_AT_ZERO), and loss.entropy_coef is 0, and there is no KL in the loss. Weights have the same bits with false; the means of policy/* but the entropy are over the tokens that were computed."),
     INT(train, micro_tokens, "16384", 1, MANY,
         "Most tokens in one forward and backward pass; determines the memory for activations. A longer group is split between rollouts, and its prompt is computed in each part; a single rollout is never split."),
     REAL(train, lr, "1e-6", 0, 10, 0, "Peak learning rate (the paper's 1e-6)."),

@@ -1,8 +1,6 @@
 /* Stages of step.c that belong to no other module. */
 #include "loop/stages.h"
 
-#include "base/fs.h"
-
 #include <string.h>
 
 /* A prompt that already occurred in this step, dropped or not, gets new draws. */
@@ -62,16 +60,10 @@ tare_status stage_verify(struct run *r, struct err *e)
 
 tare_status stage_state(struct run *r, struct err *e)
 {
-    char folder[FS_PATH], path[FS_PATH], name[64];
     OWNED(str_free) struct str state = {0};
     if (!r->config->log.rollouts || !r->observe) return TARE_OK;
-    TRY(fs_join(folder, r->config->run.dir, "estimator", e));
-    TRY(fs_mkdirs(folder, e));
-    snprintf(name, sizeof name, "estimator/step-%06lld.state", (long long)r->batch.step);
-    TRY(fs_join(path, r->config->run.dir, name, e));
     TRY(estimate_save(r->learner.estimator, &state, e));
-    TRY(fs_write_atomic(path, state.data, state.size, e));
-    return observe_cover(r->observe, name, &state, e);
+    return observe_state(r->observe, r->batch.step, &state, e);
 }
 
 tare_status stage_apply(struct run *r, struct err *e)

@@ -78,6 +78,7 @@ static void policy_metrics(struct run *r)
     observe_set(r->observe, "policy/approx_kl", u->approx_kl);
     observe_set(r->observe, "policy/ratio_max", u->ratio_max);
     observe_set(r->observe, "policy/sampler_mismatch", u->mismatch);
+    observe_set(r->observe, "update/skipped_ratio", u->skipped_ratio);
     if (r->engine.reference) observe_set(r->observe, "policy/reference_kl", u->reference_kl);
     observe_set(r->observe, "grad_norm", u->grad_norm);
     observe_set(r->observe, "lr", u->lr);

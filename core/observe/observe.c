@@ -191,9 +191,9 @@ void observe_set(struct observe *o, const char *name, double value)
     if (o) metrics_set(o->metrics, name, value);
 }
 
-tare_status observe_cover(struct observe *o, const char *name, const struct str *text, struct err *e)
+tare_status observe_state(struct observe *o, int64_t step, const struct str *state, struct err *e)
 {
-    return o ? chain_cover(o->chain, name, text->data, text->size, e) : TARE_OK;
+    return o ? rollouts_write_state(o->dir, step, state, o->chain, e) : TARE_OK;
 }
 
 tare_status observe_step(struct observe *o, int64_t step, const struct batch *b, struct err *e)
@@ -207,7 +207,8 @@ tare_status observe_step(struct observe *o, int64_t step, const struct batch *b,
                                       .tokens_per_second = metrics_get(o->metrics, "tokens_per_second")};
     if (b && o->rollouts) TRY(rollouts_write(o->dir, step, b, o->chain, e));
     TRY(metrics_step(o->metrics, step, e));
-    TRY(observe_cover(o, "metrics.jsonl", metrics_line(o->metrics), e));
+    const struct str *line = metrics_line(o->metrics);
+    TRY(chain_cover(o->chain, "metrics.jsonl", line->data, line->size, e));
     TRY(chain_step(o->chain, step, e));
     o->last = step;
     progress_step(o->progress, step, &v);

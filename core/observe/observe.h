@@ -36,9 +36,9 @@ tare_status observe_open(const struct config *c, const struct manifest *m, bool 
 tare_status observe_config(const char *path, const struct config *c, const char *before, int64_t step, struct err *e);
 /* Sets one metric of the current step; the last value wins. */
 void observe_set(struct observe *o, const char *name, double value);
-/* Adds a file written by the step to the chain. name: relative to the run folder. Call it before
- * observe_step. */
-tare_status observe_cover(struct observe *o, const char *name, const struct str *text, struct err *e);
+/* Writes the state from which the step's advantages were estimated, and adds it to the chain. Call
+ * it before observe_step. */
+tare_status observe_state(struct observe *o, int64_t step, const struct str *state, struct err *e);
 /* Records the step in every sink, dumps its rollouts (batch NULL: none), and shows progress. */
 tare_status observe_step(struct observe *o, int64_t step, const struct batch *b, struct err *e);
 /* Returns the metrics.jsonl line of the last step; NULL if o is NULL. */

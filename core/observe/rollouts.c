@@ -126,16 +126,26 @@ tare_status rollouts_print(const struct batch *b, struct str *out, struct err *e
     return TARE_OK;
 }
 
-static void name_dump(int64_t step, char name[64])
+/* Files of a step. */
+static const struct dump {
+    const char *folder, *ending;
+} ROLLOUTS = {"rollouts", "jsonl"}, STATE = {"estimator", "state"};
+
+static void name_dump(const struct dump *d, int64_t step, char name[64])
 {
-    snprintf(name, 64, "rollouts/step-%06lld.jsonl", (long long)step);
+    snprintf(name, 64, "%s/step-%06lld.%s", d->folder, (long long)step, d->ending);
+}
+
+static tare_status dump_path(const struct dump *d, const char *run_dir, int64_t step, char *path, struct err *e)
+{
+    char name[64];
+    name_dump(d, step, name);
+    return fs_join(path, run_dir, name, e);
 }
 
 tare_status rollouts_path(const char *run_dir, int64_t step, char *path, struct err *e)
 {
-    char name[64];
-    name_dump(step, name);
-    return fs_join(path, run_dir, name, e);
+    return dump_path(&ROLLOUTS, run_dir, step, path, e);
 }
 
 static tare_status write_beside(const char *path, const struct str *text, struct err *e)
@@ -152,26 +162,36 @@ static tare_status write_beside(const char *path, const struct str *text, struct
     return status;
 }
 
-tare_status rollouts_write(const char *run_dir, int64_t step, const struct batch *b, struct chain *chain, struct err *e)
+static tare_status write_dump(const struct dump *d, const char *run_dir, int64_t step, const struct str *text, struct chain *chain,
+                              struct err *e)
 {
     char folder[FS_PATH], path[FS_PATH], name[64];
-    OWNED(str_free) struct str text = {0};
-    name_dump(step, name);
-    TRY(fs_join(folder, run_dir, "rollouts", e));
+    name_dump(d, step, name);
+    TRY(fs_join(folder, run_dir, d->folder, e));
     TRY(fs_mkdirs(folder, e));
-    TRY(rollouts_path(run_dir, step, path, e));
-    TRY(rollouts_print(b, &text, e));
-    TRY(write_beside(path, &text, e));
-    if (chain) TRY(chain_cover(chain, name, text.data, text.size, e));
-    return TARE_OK;
+    TRY(fs_join(path, run_dir, name, e));
+    TRY(write_beside(path, text, e));
+    return chain ? chain_cover(chain, name, text->data, text->size, e) : TARE_OK;
 }
 
-tare_status rollouts_sync(const char *run_dir, int64_t first, int64_t last, struct err *e)
+tare_status rollouts_write(const char *run_dir, int64_t step, const struct batch *b, struct chain *chain, struct err *e)
+{
+    OWNED(str_free) struct str text = {0};
+    TRY(rollouts_print(b, &text, e));
+    return write_dump(&ROLLOUTS, run_dir, step, &text, chain, e);
+}
+
+tare_status rollouts_write_state(const char *run_dir, int64_t step, const struct str *state, struct chain *chain, struct err *e)
+{
+    return write_dump(&STATE, run_dir, step, state, chain, e);
+}
+
+static tare_status sync_dumps(const struct dump *d, const char *run_dir, int64_t first, int64_t last, struct err *e)
 {
     char path[FS_PATH];
     bool any = false;
     for (int64_t step = first; step <= last; step++) {
-        TRY(rollouts_path(run_dir, step, path, e));
+        TRY(dump_path(d, run_dir, step, path, e));
         const int fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0 && errno == ENOENT) continue;
         if (fd < 0) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
@@ -181,8 +201,14 @@ tare_status rollouts_sync(const char *run_dir, int64_t first, int64_t last, stru
         any = true;
     }
     if (!any) return TARE_OK;
-    TRY(fs_join(path, run_dir, "rollouts", e));
+    TRY(fs_join(path, run_dir, d->folder, e));
     return fs_sync_dir(path, e);
+}
+
+tare_status rollouts_sync(const char *run_dir, int64_t first, int64_t last, struct err *e)
+{
+    TRY(sync_dumps(&STATE, run_dir, first, last, e));
+    return sync_dumps(&ROLLOUTS, run_dir, first, last, e);
 }
 
 static tare_status cut_dump(void *ctx, const char *folder, const char *name, struct err *e)
@@ -201,8 +227,8 @@ static tare_status cut_dump(void *ctx, const char *folder, const char *name, str
 tare_status rollouts_cut(const char *run_dir, int64_t step, struct err *e)
 {
     char folder[FS_PATH];
-    TRY(fs_join(folder, run_dir, "rollouts", e));
+    TRY(fs_join(folder, run_dir, ROLLOUTS.folder, e));
     TRY(fs_each(folder, cut_dump, &step, e));
-    TRY(fs_join(folder, run_dir, "estimator", e));
+    TRY(fs_join(folder, run_dir, STATE.folder, e));
     return fs_each(folder, cut_dump, &step, e);
 }

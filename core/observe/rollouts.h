@@ -20,7 +20,9 @@ tare_status rollouts_print(const struct batch *b, struct str *out, struct err *e
 /* Writes to a temporary file and renames it, replacing an existing dump of the step. Does not sync,
  * which would cost more than a short step. chain receives the checksum; may be NULL. */
 tare_status rollouts_write(const char *run_dir, int64_t step, const struct batch *b, struct chain *chain, struct err *e);
-/* Syncs the existing dumps of steps first .. last. Call it before the checkpoint of `last` becomes
+/* The same for the state that the estimator had before the step: RUN/estimator/step-N.state. */
+tare_status rollouts_write_state(const char *run_dir, int64_t step, const struct str *state, struct chain *chain, struct err *e);
+/* Syncs the existing dumps and states of steps first .. last. Call it before the checkpoint of `last` becomes
  * visible. */
 tare_status rollouts_sync(const char *run_dir, int64_t first, int64_t last, struct err *e);
 /* Removes the dumps of steps after `step`, and the matching estimator states. */

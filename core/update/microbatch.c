@@ -35,6 +35,11 @@ static int64_t rows_of(const struct batch *b, int64_t rollout)
     return b->token_begin[rollout + 1] - b->token_begin[rollout] - 1;
 }
 
+static bool is_zero(const struct microbatch_job *j, int64_t rollout)
+{
+    return j->zero && j->zero[rollout];
+}
+
 /* ---------------------------------------------------------------- splitting into micro-batches */
 
 /* Groups are distributed to shards, each shard is split into micro-batches of train.micro_tokens
@@ -71,11 +76,13 @@ static tare_status deal_groups(struct trainer *t, const struct microbatch_job *j
 }
 
 /* Cuts a shard: a micro-batch takes rollouts until the next would exceed the budget, at least one.
- * A group cut in two has its prompt computed in both. */
+ * A group cut in two has its prompt computed in both. Rollouts that are left out count in the
+ * budget, so the others are cut as if they were there. */
 static void cut_shard(const struct trainer *t, const struct microbatch_job *j, const int64_t *shard_of, int64_t shard,
                       struct cut *c, int64_t *taken)
 {
     const struct batch *b = j->b;
+    const bool leaves_out = j->zero && j->m->k->row_chains && j->m->dtype == DTYPE_F32;
     struct micro *m = NULL;
     int64_t rows = 0, round = 0;
     for (int64_t k = 0; k < j->n_groups; k++) {
@@ -87,17 +94,34 @@ static void cut_shard(const struct trainer *t, const struct microbatch_job *j, c
                 int64_t cost = rows_of(b, i) + (open && t->train->prompt_sharing ? 0 : prompt_of(b, g));
                 if (!m || rows + cost > t->train->micro_tokens) {
                     m = &c->micro[c->n++];
-                    *m = (struct micro){.begin = *taken, .round = round++};
+                    *m = (struct micro){.begin = *taken, .end = *taken, .round = round++};
                     cost = rows_of(b, i) + prompt_of(b, g);
                     rows = 0;
                 }
                 rows += cost;
                 open = true;
+                if (leaves_out && is_zero(j, i)) continue;
                 c->rollout[*taken] = i;
                 c->group[*taken] = g;
                 m->end = ++*taken;
             }
     }
+}
+
+static bool has_gradient(const struct microbatch_job *j, const struct cut *c, const struct micro *m)
+{
+    for (int64_t k = m->begin; k < m->end; k++)
+        if (!is_zero(j, c->rollout[k])) return true;
+    return false;
+}
+
+static void mark_left_out(const struct microbatch_job *j, const struct cut *c)
+{
+    const struct batch *b = j->b;
+    for (int64_t g = 0; g < j->n_groups; g++)
+        for (int64_t i = b->group_begin[j->groups[g]]; i < b->group_begin[j->groups[g] + 1]; i++) j->left_out[i] = takes_part(j, i);
+    for (int64_t i = 0; i < c->n; i++)
+        for (int64_t k = c->micro[i].begin; k < c->micro[i].end; k++) j->left_out[c->rollout[k]] = 0;
 }
 
 static tare_status cut_job(struct trainer *t, const struct microbatch_job *j, int64_t shards, struct cut *out, struct err *e)
@@ -117,9 +141,10 @@ static tare_status cut_job(struct trainer *t, const struct microbatch_job *j, in
         if (c.micro[i].round >= rounds) rounds = c.micro[i].round + 1;
     for (int64_t r = 0; r < rounds; r++)
         for (int64_t i = 0; i < c.n; i++)
-            if (c.micro[i].round == r) out->micro[out->n++] = c.micro[i];
+            if (c.micro[i].round == r && has_gradient(j, &c, &c.micro[i])) out->micro[out->n++] = c.micro[i];
     out->rollout = c.rollout;
     out->group = c.group;
+    if (j->zero) mark_left_out(j, out);
     return TARE_OK;
 }
 

@@ -22,7 +22,12 @@ struct microbatch_job {
     const int64_t *groups; /* [n_groups] */
     int64_t n_groups;
     const double *rollout_weight; /* [N] rollouts with weight 0 are skipped; NULL: none */
-    struct model *m;              /* the policy, or any model for a forward pass */
+    /* [N] 1: the rollout's tokens have coefficients of 0; NULL: none. Such rollouts count where the
+     * groups are cut, and are then left out as far as the order of the sums allows: single rollouts
+     * where kernels.h has row_chains, else micro-batches of nothing else. */
+    const uint8_t *zero;
+    uint8_t *left_out; /* [N] with zero: set to 1 for the rollouts that are left out, 0 for the others of the groups */
+    struct model *m;   /* the policy, or any model for a forward pass */
     bool exact_kl;
     token_loss loss;
     void *ctx;

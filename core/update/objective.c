@@ -57,6 +57,11 @@ bool objective_treats_off_policy(const struct objective *o)
     return has_flag(o, TARE_OBJECTIVE_TREATS_OFF_POLICY);
 }
 
+bool objective_zero_at_zero(const struct objective *o)
+{
+    return has_flag(o, TARE_OBJECTIVE_ZERO_AT_ZERO) && !o->call->collect;
+}
+
 struct objective_uses objective_uses(const struct objective *o)
 {
     return (struct objective_uses){.looks_ahead = o->call->annotate && has_flag(o, TARE_OBJECTIVE_LOOKS_AHEAD),

@@ -47,6 +47,8 @@ struct objective_uses objective_uses(const struct objective *o);
 tare_status objective_read_uses(const struct config *c, struct objective_uses *out, struct err *e);
 bool objective_wants(const struct objective *o, enum column_id column);
 bool objective_treats_off_policy(const struct objective *o);
+/* A token without an advantage has no gradient, and nothing is collected from it. */
+bool objective_zero_at_zero(const struct objective *o);
 const struct plugin *objective_plugin(const struct objective *o);
 const struct plugin_instance *objective_instance(const struct objective *o);
 int64_t objective_collects(const struct objective *o); /* numbers that collect gives for a rollout */

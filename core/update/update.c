@@ -35,6 +35,11 @@ struct work {
     double *weight, *ratio, *shares; /* shares: [N, objective_collects] */
     int64_t *owner, *order, *end;
     float *old, *now, *now_entropy; /* now: before each minibatch, if the objective needs it */
+    uint8_t *zero, *left_out;       /* [N] rollouts without a gradient (NULL: all are computed); those left out */
+    struct {
+        int64_t tokens;
+        double entropy; /* when they were sampled */
+    } missing;          /* tokens left out, of all minibatches */
 };
 
 static tare_status work_new(struct trainer *t, const struct batch *b, struct work *w, struct err *e)
@@ -55,6 +60,36 @@ static tare_status work_new(struct trainer *t, const struct batch *b, struct wor
     for (int64_t i = 0; i < b->n_rollouts; i++)
         for (int64_t k = b->token_begin[i]; k < b->token_begin[i + 1]; k++) w->owner[k] = i;
     return TARE_OK;
+}
+
+/* Marks the rollouts whose advantages are all 0, if nothing but the advantage can give a token a
+ * gradient. */
+static tare_status find_zero(struct trainer *t, const struct batch *b, struct work *w, struct err *e)
+{
+    const struct loss_config *c = t->loss;
+    const bool other_terms = c->entropy_coef != 0 || (c->kl_coef > 0 && c->kl_place == KL_IN_LOSS);
+    if (!t->train->skip_zero || other_terms || !objective_zero_at_zero(t->objective)) return TARE_OK;
+    TRY(arena_new(&t->work, &w->zero, b->n_rollouts, e));
+    TRY(arena_new(&t->work, &w->left_out, b->n_rollouts, e));
+    for (int64_t i = 0; i < b->n_rollouts; i++) {
+        bool zero = b->token_advantage || b->advantage[i] == 0;
+        for (int64_t k = b->token_begin[i]; zero && b->token_advantage && k < b->token_begin[i + 1]; k++)
+            zero = !batch_is_sampled(b, k) || b->token_advantage[k] == 0;
+        w->zero[i] = zero;
+    }
+    return TARE_OK;
+}
+
+static void count_left_out(struct work *w, const struct batch *b, const struct minibatch *part)
+{
+    if (!w->zero) return;
+    for (int64_t g = 0; g < part->n; g++)
+        for (int64_t i = b->group_begin[part->groups[g]]; i < b->group_begin[part->groups[g] + 1]; i++)
+            for (int64_t k = b->token_begin[i]; w->left_out[i] && k < b->token_begin[i + 1]; k++) {
+                if (!batch_is_sampled(b, k)) continue;
+                w->missing.tokens++;
+                if (b->entropy) w->missing.entropy += (double)b->entropy[k];
+            }
 }
 
 static bool any_weight(const struct batch *b, const int64_t *groups, int64_t n)
@@ -99,7 +134,7 @@ static tare_status annotate_tokens(struct trainer *t, const struct batch *b, con
     return objective_annotate(t->objective, part->groups, part->n, w->now, w->now_entropy, e);
 }
 
-static tare_status run_minibatch(struct trainer *t, const struct work *w, struct policy_loss *p, struct minibatch part,
+static tare_status run_minibatch(struct trainer *t, struct work *w, struct policy_loss *p, struct minibatch part,
                                  struct tally *total, struct err *e)
 {
     const struct batch *b = p->b;
@@ -115,6 +150,8 @@ static tare_status run_minibatch(struct trainer *t, const struct work *w, struct
                                                 .groups = part.groups,
                                                 .n_groups = part.n,
                                                 .rollout_weight = b->rollout_weight,
+                                                .zero = w->zero,
+                                                .left_out = w->left_out,
                                                 .m = t->m,
                                                 .exact_kl = exact,
                                                 .loss = loss_policy_tokens,
@@ -124,6 +161,7 @@ static tare_status run_minibatch(struct trainer *t, const struct work *w, struct
                                                 .shares = w->shares,
                                                 .n_shares = n_shares},
                        e));
+    count_left_out(w, b, &part);
     objective_add(t->objective, w->shares, b->n_rollouts); /* 0 outside of the minibatch */
     return TARE_OK;
 }
@@ -203,6 +241,7 @@ tare_status update_run(struct trainer *t, const struct batch *b, struct update_r
         if (t->loss->rollout_is == ROLLOUT_IS_TIS) p.sampled = b->logprob;
     }
     TRY(reward_kl(t, p.columns.old, &p.b, e));
+    TRY(find_zero(t, p.b, &w, e));
     TRY(objective_begin(t->objective, p.b, &p.columns, e));
     t->largest_advantage = largest_advantage(p.b);
     const tare_status status = run_minibatches(t, &w, &p, &sum, r, e);
@@ -210,7 +249,9 @@ tare_status update_run(struct trainer *t, const struct batch *b, struct update_r
     TRY(status);
     t->updates = r->optimizer_steps;
     t->skipped = r->skipped;
-    r->entropy = sum.entropy / sum.tokens;
+    const double all = sum.tokens + (double)w.missing.tokens;
+    r->entropy = (sum.entropy + w.missing.entropy) / all;
+    r->skipped_ratio = all > 0 ? (double)w.missing.tokens / all : 0;
     r->clip_fraction = sum.clipped / sum.tokens;
     r->approx_kl = sum.kl_old / sum.tokens;
     r->reference_kl = sum.kl_ref / sum.tokens;

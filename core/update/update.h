@@ -20,8 +20,11 @@
 
 #include "update/trainer.h"
 
-struct update_report { /* means over the tokens of all minibatches; NaN for no tokens */
+/* Means over the computed tokens of all minibatches, NaN for none; the entropy is over all, with that
+ * of the sampler for tokens that were left out. */
+struct update_report {
     double loss, entropy, clip_fraction, approx_kl, ratio_max, reference_kl, grad_norm, lr, mismatch;
+    double skipped_ratio; /* share of the minibatches' tokens that were left out: train.skip_zero */
     int64_t optimizer_steps, skipped, tokens;
 };
 

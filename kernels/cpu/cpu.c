@@ -113,6 +113,7 @@ const struct kernels CPU_TABLE = {
     .backend = &host_backend,
     .windows = 1,
     .bf16_rows = 1,
+    .row_chains = 1,
     .packed_bytes = matmul_packed_bytes,
     .int8_bytes = matmul_int8_bytes,
     .kv_bytes = cpu_kv_bytes,

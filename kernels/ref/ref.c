@@ -22,6 +22,7 @@ const struct kernels REF_TABLE = {
     .name = REF_NAME,
     .backend = &host_backend,
     .windows = 1,
+    .row_chains = 1,
     .packed_bytes = matmul_packed_bytes,
     .int8_bytes = matmul_int8_bytes,
     .kv_bytes = cpu_kv_bytes,

@@ -52,4 +52,4 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
 }
 
 OBJECTIVE("aspo", "the reciprocal ratio as the weight of tokens with a positive advantage", ABOUT("arXiv 2510.06062"), NO_WANTS,
-          any_values, .flags = TARE_OBJECTIVE_OWN_DUAL_CLIP, .compute = compute)
+          any_values, .flags = TARE_OBJECTIVE_ZERO_AT_ZERO | TARE_OBJECTIVE_OWN_DUAL_CLIP, .compute = compute)

@@ -26,4 +26,5 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
 }
 
 OBJECTIVE("cispo", "log-probabilities weighted by a clipped ratio without a gradient", ABOUT("arXiv 2506.13585, equations 4 and 5"),
-          NO_WANTS, any_values, .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP, .compute = compute)
+          NO_WANTS, any_values, .flags = TARE_OBJECTIVE_ZERO_AT_ZERO | TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP,
+          .compute = compute)

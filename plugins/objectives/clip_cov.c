@@ -62,4 +62,5 @@ static tare_status annotate(const void *self, const tare_tokens *t, double *anno
 }
 
 OBJECTIVE("clip_cov", "the clipped surrogate without a few tokens of high covariance", ABOUT("arXiv 2505.22617"), NO_WANTS, check,
-          .flags = TARE_OBJECTIVE_LOOKS_AHEAD, .sizes = one_number, .annotate = annotate, .compute = weighted_surrogate)
+          .flags = TARE_OBJECTIVE_ZERO_AT_ZERO | TARE_OBJECTIVE_LOOKS_AHEAD, .sizes = one_number, .annotate = annotate,
+          .compute = weighted_surrogate)

@@ -48,5 +48,6 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
 }
 
 OBJECTIVE("gmpo", "the geometric mean of a sequence's clipped ratios", ABOUT("arXiv 2507.20673"), NO_WANTS, any_values,
-          .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP | TARE_OBJECTIVE_LOOKS_AHEAD, .sizes = one_number,
-          .annotate = annotate, .compute = compute)
+          .flags = TARE_OBJECTIVE_ZERO_AT_ZERO | TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP |
+                   TARE_OBJECTIVE_LOOKS_AHEAD,
+          .sizes = one_number, .annotate = annotate, .compute = compute)

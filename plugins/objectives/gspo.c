@@ -46,5 +46,7 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
 }
 
 OBJECTIVE("gspo", "the clipped surrogate with one ratio for a whole sequence", ABOUT("arXiv 2507.18071, equations 5, 7 and 14"),
-          NO_WANTS, any_values, .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP | TARE_OBJECTIVE_LOOKS_AHEAD,
+          NO_WANTS, any_values,
+          .flags = TARE_OBJECTIVE_ZERO_AT_ZERO | TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP |
+                   TARE_OBJECTIVE_LOOKS_AHEAD,
           .sizes = one_number, .annotate = annotate, .compute = compute)

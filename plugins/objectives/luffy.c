@@ -46,4 +46,5 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
 }
 
 OBJECTIVE("luffy", "policy shaping of off-policy traces, with an unclipped surrogate for other tokens", ABOUT("arXiv 2504.14945"),
-          TARE_WANTS(WANTS, W_COUNT), any_values, .flags = TARE_OBJECTIVE_TREATS_OFF_POLICY, .compute = compute)
+          TARE_WANTS(WANTS, W_COUNT), any_values, .flags = TARE_OBJECTIVE_ZERO_AT_ZERO | TARE_OBJECTIVE_TREATS_OFF_POLICY,
+          .compute = compute)

@@ -43,5 +43,5 @@ static tare_status annotate(const void *self, const tare_tokens *t, double *anno
 }
 
 OBJECTIVE("mis", "the clipped surrogate without tokens on which sampler and update disagree (IcePop, sequence masks)",
-          ABOUT("arXiv 2510.18855; yingru.notion.site"), TARE_WANTS(WANTS, W_COUNT), any_values, .sizes = one_number,
-          .annotate = annotate, .compute = weighted_surrogate)
+          ABOUT("arXiv 2510.18855; yingru.notion.site"), TARE_WANTS(WANTS, W_COUNT), any_values,
+          .flags = TARE_OBJECTIVE_ZERO_AT_ZERO, .sizes = one_number, .annotate = annotate, .compute = weighted_surrogate)

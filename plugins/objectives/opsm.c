@@ -30,5 +30,5 @@ static tare_status annotate(const void *self, const tare_tokens *t, double *anno
 }
 
 OBJECTIVE("opsm", "the clipped surrogate without wrong answers that the policy has moved away from", ABOUT("arXiv 2512.02556"),
-          NO_WANTS, any_values, .flags = TARE_OBJECTIVE_LOOKS_AHEAD, .sizes = one_number, .annotate = annotate,
-          .compute = weighted_surrogate)
+          NO_WANTS, any_values, .flags = TARE_OBJECTIVE_ZERO_AT_ZERO | TARE_OBJECTIVE_LOOKS_AHEAD, .sizes = one_number,
+          .annotate = annotate, .compute = weighted_surrogate)

@@ -23,4 +23,4 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
 }
 
 OBJECTIVE("ppo", "the clipped surrogate (clip, clip-higher, dual clip)", ABOUT("arXiv 1707.06347, equation 7"), NO_WANTS,
-          any_values, .compute = compute)
+          any_values, .flags = TARE_OBJECTIVE_ZERO_AT_ZERO, .compute = compute)

@@ -44,5 +44,5 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
 }
 
 OBJECTIVE("tis", "the clipped surrogate with truncated importance weights for the sampler",
-          ABOUT("fengyao.notion.site/off-policy-rl"), TARE_WANTS(WANTS, W_COUNT), any_values, .sizes = one_number,
-          .annotate = annotate, .compute = compute)
+          ABOUT("fengyao.notion.site/off-policy-rl"), TARE_WANTS(WANTS, W_COUNT), any_values, .flags = TARE_OBJECTIVE_ZERO_AT_ZERO,
+          .sizes = one_number, .annotate = annotate, .compute = compute)

@@ -47,5 +47,7 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
 }
 
 OBJECTIVE("topr", "right answers unweighted, wrong ones by a truncated ratio", ABOUT("arXiv 2503.14286, equation 8"), NO_WANTS,
-          any_values, .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP | TARE_OBJECTIVE_LOOKS_AHEAD,
+          any_values,
+          .flags = TARE_OBJECTIVE_ZERO_AT_ZERO | TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP |
+                   TARE_OBJECTIVE_LOOKS_AHEAD,
           .sizes = one_number, .annotate = annotate, .compute = compute)

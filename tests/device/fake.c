@@ -545,6 +545,7 @@ static const struct backend backend = {
 static const struct kernels table = {.name = "fake",
                                      .backend = &backend,
                                      .bf16_rows = 1,
+                                     .row_chains = 1,
                                      .packed_bytes = fake_packed_bytes,
                                      .matmul_dw_apart = fake_matmul_dw_apart,
                                      KERNEL_OPERATIONS(ENTRY)};

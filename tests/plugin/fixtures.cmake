@@ -30,7 +30,7 @@ endforeach()
 foreach(CASE good_clusterer depends_on_batch nan_embedding distance_by_batch cluster_by_batch loses_fit takes_damage learns_in_assign name_by_call identity_by_instance shares_scratch)
     tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/clusterer.c)
 endforeach()
-foreach(CASE good_objective own_kl slope_sign slope_in_clip slope_half slope_of_detached entropy_without_slope wrong_way learns_nothing value_unwritten
+foreach(CASE good_objective own_kl pulls_at_zero slope_sign slope_in_clip slope_half slope_of_detached entropy_without_slope wrong_way learns_nothing value_unwritten
         value_infinite past_values past_marks past_annotated marks_two uses_neighbour reads_unwanted reads_logprob_early annotates_by_call computes_by_call
         annotates_no_number collects_over collects_nan writes_in_compute forgets_bound takes_short_state infinite_at_edge exits_in_objective)
     tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/objective.c)

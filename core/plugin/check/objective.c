@@ -109,6 +109,31 @@ static tare_status test_direction(struct check *c, struct err *e)
     return TARE_OK;
 }
 
+/* TARE_OBJECTIVE_ZERO_AT_ZERO is a promise: the host leaves such tokens out of the update. */
+static tare_status test_zero(struct check *c, struct err *e)
+{
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
+    struct tokens_trial x;
+    if (!(c->plugin->objective->flags & TARE_OBJECTIVE_ZERO_AT_ZERO))
+        return check_skip(c, e, "without TARE_OBJECTIVE_ZERO_AT_ZERO every token is computed");
+    TRY(tokens_instance(c, &i, e));
+    TRY(tokens_batch(c, TOKENS_MIXED, &x, e));
+    double *advantage;
+    TRY(arena_new(&c->arena, &advantage, x.t.n, e));
+    for (int64_t t = 0; t < x.t.n; t++) advantage[t] = t % 2 ? x.t.advantage[t] : 0;
+    x.t.advantage = advantage;
+    TRY(tokens_run(c, i, &x, 0, e));
+    for (int64_t t = 0; t < x.t.n; t += 2) {
+        const double dkl = x.out.dkl ? x.out.dkl[t] : 0;
+        if (x.out.value[t] == 0 && x.out.dlogprob[t] == 0 && x.out.dentropy[t] == 0 && dkl == 0) continue;
+        FAIL(
+            e, TARE_E_PLUGIN,
+            "TARE_OBJECTIVE_ZERO_AT_ZERO is set, but token %lld with the advantage 0 has the value %g and the derivatives %g (logprob), %g (entropy), %g (KL)",
+            (long long)t, x.out.value[t], x.out.dlogprob[t], x.out.dentropy[t], dkl);
+    }
+    return TARE_OK;
+}
+
 /* ---------------------------------------------------------------- blocks, phases */
 
 static tare_status test_blocks(struct check *c, struct err *e)
@@ -241,6 +266,7 @@ const struct check_test CHECK_OBJECTIVE[] = {
      TARE_KIND_OBJECTIVE, test_shapes},
     {"gradient", "the derivatives match finite differences of the values", TARE_KIND_OBJECTIVE, test_gradient},
     {"direction", "on-policy, advantages move the policy in the right direction", TARE_KIND_OBJECTIVE, test_direction},
+    {"zero", "with ZERO_AT_ZERO, tokens without an advantage have the value and derivatives 0", TARE_KIND_OBJECTIVE, test_zero},
     {"blocks", "blocks of 1, 4 and 7 tokens give identical bits", TARE_KIND_OBJECTIVE, test_blocks},
     {"extremes", "outputs are finite with every parameter at its ends", TARE_KIND_OBJECTIVE, test_extremes},
     {"phases", "annotate, compute and collect do not change the state, and repeat their results", TARE_KIND_OBJECTIVE, test_phases},

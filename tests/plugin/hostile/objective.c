@@ -11,6 +11,7 @@
 enum cases {
     good_objective,
     own_kl,
+    pulls_at_zero,
     slope_sign,
     slope_in_clip,
     slope_half,
@@ -131,6 +132,10 @@ static void token(const struct self *s, const tare_tokens *t, int64_t i, tare_to
         out->value[i] += 0.05 * (double)TARE_COLUMN(t, W_KL, float)[i];
         out->dkl[i] = 0.05;
     }
+    if (IS(pulls_at_zero)) { /* towards the old policy, whatever the advantage */
+        out->value[i] += 0.05 * (double)t->logprob[i];
+        slope += 0.05;
+    }
     out->dlogprob[i] = slope;
     out->clipped[i] = (uint8_t)(IS(marks_two) ? 2 : clipped);
 }
@@ -171,7 +176,7 @@ static tare_status apply(void *self, const tare_update *update, tare_error *erro
 }
 
 static const tare_objective FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
-                                         .flags = IS(own_kl) ? TARE_OBJECTIVE_GIVES_DKL : 0,
+                                         .flags = IS(own_kl) ? TARE_OBJECTIVE_GIVES_DKL : TARE_OBJECTIVE_ZERO_AT_ZERO,
                                          .create = create,
                                          .destroy = destroy,
                                          .save = save,

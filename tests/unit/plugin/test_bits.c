@@ -190,7 +190,7 @@ static void bits__of_tables_are_refused(void **state)
     each_bit(TARE_KIND_CODEBOOK, &codebook.flags, 0, member);
     each_bit(TARE_KIND_OBJECTIVE, &objective.flags,
              TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP | TARE_OBJECTIVE_LOOKS_AHEAD |
-                 TARE_OBJECTIVE_TREATS_OFF_POLICY | TARE_OBJECTIVE_GIVES_DKL,
+                 TARE_OBJECTIVE_TREATS_OFF_POLICY | TARE_OBJECTIVE_GIVES_DKL | TARE_OBJECTIVE_ZERO_AT_ZERO,
              member);
     each_bit(TARE_KIND_CURRICULUM, &curriculum.flags, TARE_CURRICULUM_READS_WEIGHTS, member);
     each_bit(TARE_KIND_ENVIRONMENT, &environment.flags, TARE_ENVIRONMENT_TOGETHER | TARE_ENVIRONMENT_REPEATS, member);

@@ -172,6 +172,7 @@ static const struct {
     {"reads_logprob_early", "shapes", "killed by signal 11"},
 #endif
     {"annotates_by_call", "phases", "again on the same minibatch"},
+    {"pulls_at_zero", "zero", "TARE_OBJECTIVE_ZERO_AT_ZERO is set, but token 0 with the advantage 0 has the value"},
     {"computes_by_call", "phases", "again on the same minibatch: values"},
     {"annotates_no_number", "shapes", "sizes gives prepare = 0"},
     {"collects_over", "sums", "collect does not add"},

@@ -43,7 +43,10 @@ enum {
     /* it computes tokens of off-policy rollouts itself; otherwise the host does (loss.shaping) */
     TARE_OBJECTIVE_TREATS_OFF_POLICY = 8,
     /* it writes dkl, the derivative by the column "kl" */
-    TARE_OBJECTIVE_GIVES_DKL = 16
+    TARE_OBJECTIVE_GIVES_DKL = 16,
+    /* where a token's advantage is 0, its value and its derivatives are 0 too, so the host need not
+     * compute rollouts without an advantage (train.skip_zero) */
+    TARE_OBJECTIVE_ZERO_AT_ZERO = 32
 };
 
 /* The values of [loss] that an objective may use. */
