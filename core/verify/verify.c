@@ -241,15 +241,10 @@ const char *verify_identity(const struct verify *v, int64_t c)
     return c < v->n_verifiers ? v->verifiers[c].identity : NULL;
 }
 
-bool verify_repeats(const struct verify *v, int64_t c)
-{
-    return c >= v->n_verifiers || v->verifiers[c].plugin->verifier->flags & TARE_VERIFIER_REPEATS;
-}
-
 const char *verify_unrepeatable(const struct verify *v)
 {
     for (int64_t c = 0; c < v->n_verifiers; c++)
-        if (!verify_repeats(v, c)) return v->verifiers[c].name;
+        if (!(v->verifiers[c].plugin->verifier->flags & TARE_VERIFIER_REPEATS)) return v->verifiers[c].name;
     return NULL;
 }
 

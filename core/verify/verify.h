@@ -76,10 +76,8 @@ struct plugin_instance *verify_instance(const struct verify *v, int64_t c);
 /* The identity of a verifier in worker processes, as plugin_identity writes it; NULL: in this process,
  * or without the function. */
 const char *verify_identity(const struct verify *v, int64_t c);
-/* True if verifier c gives a completion the same verdict every time, so that a recorded one can be
- * compared. */
-bool verify_repeats(const struct verify *v, int64_t c);
-/* The name of the first verifier that does not; NULL: all do. */
+/* The name of the first verifier that does not give a completion the same verdict every time, so
+ * that a recorded one cannot be compared; NULL: all do. */
 const char *verify_unrepeatable(const struct verify *v);
 
 /* Returns whether a verifier rewards parts of completions. verify_run maps them to tokens if the

@@ -28,7 +28,8 @@
 
 static const tare_param PARAMS[] = {
     TARE_STRING_PARAM("letters", "ABCDEFGHIJ", "the options' letters for rows that have neither choices nor letters", 0),
-    TARE_BOOL_PARAM("lowercase", "true", "(b) and b) are B, and so is b in a box; a bare lower-case letter never is", 0),
+    TARE_BOOL_PARAM("lowercase", "true",
+                    "(b) and b) are B, and so is b in a box or as the whole text; elsewhere a bare lower-case letter never is", 0),
     OPENED_PARAM,
 };
 enum { P_LETTERS, P_LOWERCASE, P_OPENED, N_PARAMS };
@@ -85,7 +86,7 @@ static tare_status verify_answer(const struct self *self, const tare_completion 
     const char gold = choice_of_gold(&o, a->answer);
     char *clean = malloc((size_t)a->text.size + 1);
     if (!clean) return tare_fail(error, TARE_E_NOMEM, "no memory to read a completion");
-    struct chosen c = choice_extract(&o, choice_clean(text_after_opened(a->text, self->opened), clean));
+    struct chosen c = choice_extract(&o, choice_clean(text_after_thought(a->text, self->opened), clean));
     free(clean);
     const tare_text letter = {&c.letter, c.letter != 0};
     if (!gold) return verdict_set(v, TARE_VERDICT_UNPARSABLE, 0, letter, "the answer of the row names no option");

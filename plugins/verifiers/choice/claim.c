@@ -3,6 +3,7 @@
  * conclusion ("So B."). Words in front of it that deny, report or imagine, and a denial behind it,
  * make it none. */
 #include "claim.h"
+#include "common/words/sentences.h"
 
 #include <string.h>
 
@@ -59,11 +60,14 @@ static bool ends_clause(const struct sentence *s, int k)
 
 static bool is_subject_pronoun(const struct sentence *s, int begin, int i)
 {
-    while (begin < i &&
-           (token_is(s, begin,
-                     "so|and|then|but|well|ok|okay|hmm|actually|no|wait|yes|i|think|believe|guess|in|fact|conclusion|therefore|"
-                     "thus|hence|now|clearly|rather|oh|sorry|correction|instead|say|would|that|really|overall") ||
-            token_mark(s, begin, ",:-.\n(")))
+    while (
+        begin < i &&
+        (token_is(
+             s, begin,
+             "so|and|then|but|well|ok|okay|hmm|actually|no|wait|yes|i|think|believe|guess|in|fact|conclusion|therefore|"
+             "thus|hence|now|clearly|rather|oh|sorry|correction|instead|say|would|that|really|overall|i'm|am|fairly|pretty|quite|very|"
+             "confident|sure|certain|positive") ||
+         token_mark(s, begin, ",:-.\n(")))
         begin++;
     return begin == i;
 }
@@ -126,6 +130,9 @@ static enum strength concludes(const struct sentence *s, int j, int k, bool noun
             "so|thus|hence|therefore|then|conclusion|summary|overall|finally|answer|short|ultimately|consequently|accordingly"))
         return WEAK_CLAIM;
     if (token_mark(s, j, ">") || token_is(s, j, "so|thus|hence|therefore|ergo|consequently")) return WEAK_CLAIM;
+    if (token_mark(s, j, ",;")) /* "The passage says so, therefore (B)." */
+        for (int m = j + 1; m < k; m++)
+            if (token_is(s, m, "therefore|thus|hence")) return WEAK_CLAIM;
     int i = j;
     while (
         i >= 0 &&
@@ -153,6 +160,32 @@ static enum strength concludes(const struct sentence *s, int j, int k, bool noun
     return noun ? WEAK_CLAIM : NO_CLAIM; /* "- A" is an item of a list */
 }
 
+/* Returns whether the words in front of token i deny what it announces: "je ne choisis pas la
+ * réponse", "das ist nicht Antwort". */
+static bool is_refused_abroad(const struct sentence *s, int i, uint64_t languages)
+{
+    for (int m = i - 1; m >= 0 && m > i - NEAR && !token_mark(s, m, ",;:.-\n") && !token_is(s, m, "que|dass|che"); m--) {
+        uint64_t same = languages;
+        if (has_anchor(s, m, ANCHOR_DENIAL, &same)) return true;
+    }
+    return false;
+}
+
+/* "Richtig ist B", "La correcta es la B", "C'est B". */
+static bool is_right_abroad(const struct sentence *s, int k)
+{
+    bool noun = false;
+    const int j = before_fillers(s, k, &noun);
+    uint64_t languages = ANCHOR_ANY ^ ANCHOR_ENGLISH;
+    int i = j - 2;
+    if (token_is(s, j, "c'est"))
+        i = j - 1;
+    else if (j < 1 || !has_anchor(s, j, ANCHOR_LINK, &languages) || !has_anchor(s, j - 1, ANCHOR_RIGHT, &languages))
+        return false;
+    while (token_is(s, i, FILLERS)) i--;
+    return i < 0 || token_mark(s, i, ",;:.\n") || has_any(s, i, ANCHOR_SO);
+}
+
 /* A noun of another language in front of the option, or a verb that picks. */
 static enum strength abroad(const struct sentence *s, int k)
 {
@@ -176,10 +209,11 @@ static enum strength abroad(const struct sentence *s, int k)
             right |= option && token_mark(s, i + 1, ":") && i + 4 >= k;
         }
         if (!noun && !pick && !right) continue;
-        for (int m = i; m < k + 3 && m < s->n; m++) { /* denied in the same language, before or right behind it */
-            uint64_t same = languages;
-            if (m > k && token_mark(s, m, ",;.")) break;
-            if (m != k && has_anchor(s, m, ANCHOR_DENIAL, &same)) return NO_CLAIM;
+        if (is_refused_abroad(s, i, languages)) return NO_CLAIM;
+        for (int m = i; m < k + 3 && m < s->n; m++) { /* denied or doubted in the same language, before or right behind it */
+            uint64_t same = languages, maybe = languages;
+            if (m > k && (token_mark(s, m, ",;.") || token_joins(s, m))) break;
+            if (m != k && (has_anchor(s, m, ANCHOR_DENIAL, &same) || has_anchor(s, m, ANCHOR_MAYBE, &maybe))) return NO_CLAIM;
         }
         for (int m = i; m < k; m++)
             if (token_mark(s, m, ",") || (s->token[m].kind == T_OPTION && m < k - 1)) return NO_CLAIM;
@@ -199,11 +233,34 @@ static bool is_matched(const struct sentence *s, int j)
                                                  "consistent|equal|matches|belongs");
 }
 
+/* What remains where the others are wrong: "That leaves C", "which leaves us with C". */
+static bool is_left(const struct sentence *s, int j)
+{
+    if (token_is(s, j, "with")) j -= 1 + token_is(s, j - 1, "us|me");
+    if (token_is(s, j, "leaving")) return true;
+    return token_is(s, j, "leaves") && token_is(s, j - 1, "that|this|which|elimination|it|only");
+}
+
+/* Returns whether nothing but marks follows from token i on. */
+static bool ends_text(const struct sentence *s, int i)
+{
+    while (i < s->n && s->token[i].kind == T_MARK && s->token[i].mark != '?') i++;
+    return i >= s->n;
+}
+
+/* Returns whether the sentence states a value up to token j: "the diagnosis is gout". */
+static bool states_value(const struct sentence *s, int j)
+{
+    for (int i = 1; i < j; i++)
+        if (token_is(s, i, "is|was|are|equals|be|gives") || token_mark(s, i, "=")) return true;
+    return false;
+}
+
 static enum strength claimed_in_front(const struct sentence *s, int k)
 {
     bool noun = false;
     const int j = before_fillers(s, k, &noun);
-    if (abroad(s, k)) return FULL_CLAIM;
+    if (abroad(s, k) || is_right_abroad(s, k)) return FULL_CLAIM;
     if (token_mark(s, j, "#")) return FULL_CLAIM;
     if (token_mark(s, j, ".") && token_is(s, j - 1, "ans|opt|rpta|resp|odp")) return FULL_CLAIM;
     if (token_mark(s, j, ":=-\n>")) {
@@ -223,7 +280,9 @@ static enum strength claimed_in_front(const struct sentence *s, int k)
     if (is_pick(s, j)) return FULL_CLAIM;
     if (token_is(s, j, "think|believe|guess|reckon|suspect") && token_is(s, j - 1, "i|we|i'd|would") && ends_clause(s, k))
         return FULL_CLAIM;
-    if (noun && is_matched(s, j) && ends_clause(s, k)) return WEAK_CLAIM;
+    if ((noun ? is_matched(s, j) : is_left(s, j)) && ends_clause(s, k)) return WEAK_CLAIM;
+    if (noun && token_mark(s, j + 1, "(") && k + 1 < s->n && token_mark(s, k + 1, ")") && ends_text(s, k + 2) && states_value(s, j))
+        return WEAK_CLAIM; /* "The diagnosis is gout (option B)." */
     if (noun && token_is(s, j + 1, "answer|response|my|final|the") && has_noun(s, k, 4) && ends_clause(s, k) &&
         (j < 0 || token_mark(s, j, ",\n") || token_is(s, j, "so|of|as")))
         for (int i = j + 1; i < k; i++)
@@ -269,6 +328,11 @@ static bool called_right(const struct sentence *s, int k)
     if (token_is(s, r, "describes|explains|answers|satisfies|represents|captures"))
         for (int m = r + 1; m < r + 5; m++)
             if (token_is(s, m, "best|correctly|accurately")) return true;
+    if (token_is(s, j, "only") || (token_is(s, j + 1, "only") && j + 1 < k)) /* "only A satisfies both" */
+        if (token_is(
+                s, r,
+                "satisfies|meets|fulfills|fulfils|remains|holds|applies|does|has|gives|agrees|survives|describes|explains|contains|shows"))
+            return !token_is(s, r + 1, "not|n't|neither|no");
     if (token_is(s, r, "makes")) return token_is(s, r + 1, "the|most|sense");
     if (!token_is(s, r, "is|was|seems|appears|looks|must|should|would|has|remains|can")) return false;
     const bool there = token_is(s, j, "is|there") && token_is(s, j - 1, "there");
@@ -303,14 +367,17 @@ enum strength option_claimed(const struct sentence *s, int k)
     /* the noun may be behind a comma: "The answer, as shown, is B" */
     while (
         begin > 0 && token_mark(s, begin - 1, ",>#") && begin >= k - 3 && k > begin && !has_noun(s, k, k - begin) &&
-        !token_is(s, begin,
-                  "it|that|it's|that's|this|so|therefore|i|we|then|hence|thus|choose|pick|select|i'd|i'll|we'd|we'll|let's|i'm") &&
+        !token_is(
+            s, begin,
+            "it|that|it's|that's|this|leaving|which|so|therefore|i|we|then|hence|thus|choose|pick|select|i'd|i'll|we'd|we'll|let's|i'm") &&
         !token_is(s, begin - 2, DISCOURSE))
         begin = clause_begin(s, begin - 1);
     bool noun = false;
     const int j = before_fillers(s, k, &noun);
     if (noun && token_is(s, j, "and|while") && called_right(s, k)) begin = j + 1; /* "C is wrong and option A is correct" */
     if (begin < k - MAX_DOUBT) begin = k - MAX_DOUBT;
+    const int64_t at = s->token[k].t.data - s->t.data;
+    if (at >= 0 && at < s->t.size && sentence_quotes(s->t, 0, at, at + s->token[k].t.size)) return NO_CLAIM;
     if (is_doubted(s, begin, k) || is_imagined(s, k) || is_denied_behind(s, k) || is_hedged_behind(s, k)) return NO_CLAIM;
     return claim;
 }

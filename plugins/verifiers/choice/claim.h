@@ -15,6 +15,8 @@ extern const char DISCOURSE[], LINKS[]; /* lists of words for token_is */
 
 /* Returns whether the token has a word of the kind, in any of the languages (anchors.h). */
 bool has_anchor(const struct sentence *s, int i, enum anchor_kind kind, uint64_t *languages);
+/* Returns whether the token is "and" or "or" in another language, and nothing else. */
+bool token_joins(const struct sentence *s, int i);
 bool has_any(const struct sentence *s, int i, enum anchor_kind kind);
 /* Returns the first token of the clause of token k. */
 int clause_begin(const struct sentence *s, int k);
@@ -27,6 +29,7 @@ bool is_denied_behind(const struct sentence *s, int k);
 bool is_hedged_behind(const struct sentence *s, int k);
 /* Returns whether another option is joined to the one at k: "A or C", "A C", "A (w), B (x)". */
 bool names_second(const struct sentence *s, int k);
+bool names_earlier(const struct sentence *s, int k);
 /* Returns whether the line from i on, behind option `first`, labels another: ". w and C. y". */
 bool labels_second(const struct options *o, tare_text t, int64_t i, char first);
 

@@ -13,7 +13,7 @@ bool has_anchor(const struct sentence *s, int i, enum anchor_kind kind, uint64_t
 {
     if (i < 0 || i >= s->n || (s->token[i].kind != T_WORD && s->token[i].kind != T_SCRIPT)) return false;
     const tare_text w = s->token[i].t;
-    if (s->token[i].kind == T_SCRIPT) return anchor_in(w, kind, languages, NULL);
+    if (s->token[i].kind == T_SCRIPT) return anchor_in(w, kind, languages);
     const int64_t at = w.data - s->t.data;
     return at >= 0 && at < s->t.size ? anchor_at(s->t, at, kind, languages) > 0 : anchor_at(w, 0, kind, languages) > 0;
 }
@@ -115,6 +115,22 @@ bool is_hedged_behind(const struct sentence *s, int k)
 
 /* ---------------------------------------------------------------- several options */
 
+bool token_joins(const struct sentence *s, int i)
+{
+    uint64_t any = ANCHOR_ANY;
+    const tare_text w = s->token[i].t;
+    return (s->token[i].kind == T_WORD || s->token[i].kind == T_SCRIPT) && anchor_at(w, 0, ANCHOR_OR, &any) == w.size;
+}
+
+/* Returns whether a list of another language has an option before the one at k: "A、B都对",
+ * "A und B". */
+bool names_earlier(const struct sentence *s, int k)
+{
+    const bool list = k > 1 && s->token[k - 1].kind == T_MARK && text_equal(s->token[k - 1].t, text_of("\xE3\x80\x81"), false);
+    return k > 1 && (list || token_joins(s, k - 1)) && s->token[k - 2].kind == T_OPTION &&
+           s->token[k - 2].letter != s->token[k].letter;
+}
+
 /* Returns whether another option is joined to the one at k: "A or C", "A C", "A (w), B (x)". */
 bool names_second(const struct sentence *s, int k)
 {
@@ -149,6 +165,10 @@ bool names_second(const struct sentence *s, int k)
         }
         if (token_is(s, i, "as") || token_is(s, i, STOPS)) return false;
         if (token_is(s, i, JOINS)) {
+            joined = true;
+            continue;
+        }
+        if (token_joins(s, i)) {
             joined = true;
             continue;
         }

@@ -51,6 +51,8 @@ static int64_t line_end(tare_text t, int64_t i)
 static char only_option_line(const struct options *o, tare_text t)
 {
     char first = 0;
+    const int64_t one = line_end(t, 0);
+    if (one && t.data[one - 1] == '?') return 0; /* an echo of the question */
     for (int64_t i = 0; i < t.size; i = line_end(t, i) + 1) {
         const int64_t end = i + 18 < t.size ? i + 18 : t.size;
         int64_t k = i;

@@ -134,13 +134,17 @@ bool option_line(const struct options *o, tare_text line, bool with_text, char *
 {
     bool bracket = false;
     tare_text t = strip_dress(line, &bracket);
-    if (!t.size || !option_has(o, t.data[0]) || (t.size > 1 && is_word(t.data[1]))) return false;
+    if (!t.size || (t.size > 1 && is_word(t.data[1]))) return false;
+    const bool small = with_text && o->lowercase && t.data[0] >= 'a' && t.data[0] <= 'z'; /* "b", "b) colder" */
+    const char name = small ? (char)(t.data[0] - 'a' + 'A') : t.data[0];
     tare_text rest = text_slice(t, 1, t.size);
-    if (with_text && rest.size && (rest.data[0] == ')' || rest.data[0] == '.' || rest.data[0] == ':'))
-        return *letter = t.data[0], true;
+    if (!option_has(o, name)) return false;
+    const bool dash = text_starts(rest, 0, " - ", false) || text_starts(rest, 0, " \xE2\x80\x93 ", false);
+    if (with_text && rest.size && (rest.data[0] == ')' || (!small && (rest.data[0] == '.' || rest.data[0] == ':' || dash))))
+        return rest.data[rest.size - 1] != '?' && (*letter = name, true);
     while (rest.size && (text_is_space(rest.data[0]) || strchr(".)]}*$\"'", rest.data[0]))) rest = text_slice(rest, 1, rest.size);
     if (rest.size) return false;
-    *letter = t.data[0];
+    *letter = name;
     return true;
 }
 

@@ -1,6 +1,7 @@
 /* Reads one sentence: whether it claims an option as the answer, calls one wrong, or takes the sentence
  * before back. */
 #include "claim.h"
+#include "common/words/sentences.h"
 
 #include <string.h>
 
@@ -79,15 +80,8 @@ static char text_claimed(const struct options *o, const struct sentence *s, tare
 static bool takes_back(const struct sentence *s)
 {
     int i = 0;
+    if (sentence_takes_back(s->t)) return true;
     while (token_mark(s, i, "-,.>") || token_is(s, i, "hmm|hm|actually|oh|but|however|ah|well|ok|okay|and|yet")) i++;
-    if (token_is(s, i, "wait|oops|scratch|correction")) return true;
-    if (token_is(s, i, "no|sorry|nope") &&
-        (i + 1 >= s->n || token_mark(s, i + 1, ",.:-!") || token_is(s, i + 1, "wait|that|that's|it's|it|i|this")))
-        return true;
-    if (token_is(s, i, "on") && token_is(s, i + 1, "second") && token_is(s, i + 2, "thought")) return true;
-    if (token_is(s, i, "i") && token_is(s, i + 1, "made|was|misread|miscounted|mistook|miscalculated"))
-        return !token_is(s, i + 1, "made|was") || token_is(s, i + 2, "wrong|mistaken") || token_is(s, i + 3, "mistake|error") ||
-               token_is(s, i + 4, "mistake|error");
     for (int k = i; k < s->n && k < i + 5 && !token_mark(s, k, ",;:"); k++) {
         const bool both = token_is(s, k, "that's|it's");
         if (!both && !(token_is(s, k, "that|this|it|which") && token_is(s, k + 1, "is|was|isn't|wasn't|can't|cannot|seems|turns")))
@@ -163,7 +157,7 @@ static void deny_options(const struct sentence *s, struct claim *c)
         c->mentions = true;
         bool noun = false;
         const int j = before_fillers(s, k, &noun);
-        const bool denied = (j < 0 || token_mark(s, j, ",;:\n")) && is_denied_behind(s, k);
+        const bool denied = (j < 0 || token_mark(s, j, ",;:\n") || token_is(s, j, "but|however|yet|and")) && is_denied_behind(s, k);
         const bool refused = token_is(s, j, "not") && has_noun(s, j, NEAR);
         if (denied || refused) c->denied |= 1u << (s->token[k].letter - 'A');
     }
@@ -189,8 +183,8 @@ struct claim claim_read(const struct options *o, tare_text t, int64_t begin, int
         if (!claim) continue;
         c.letter = s.token[k].letter;
         const tare_text at = s.token[k].t;
-        const bool several =
-            !option_has(o, c.letter) || names_second(&s, k) || labels_second(o, t, at.data + at.size - t.data, c.letter);
+        const bool several = !option_has(o, c.letter) || names_second(&s, k) || names_earlier(&s, k) ||
+                             labels_second(o, t, at.data + at.size - t.data, c.letter);
         c.kind = several ? SAYS_SEVERAL : claim == WEAK_CLAIM ? SAYS_WEAKLY : SAYS_ANSWER;
         for (int i = 0; i < k && !several; i++)
             if (token_is(&s, i, "also")) c.kind = SAYS_ALSO;

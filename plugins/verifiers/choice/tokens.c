@@ -2,6 +2,7 @@
 #include "choice.h"
 #include "common/fences.h"
 #include "common/words/anchors.h"
+#include "common/words/sentences.h"
 
 #include <string.h>
 
@@ -33,12 +34,20 @@ static int64_t struck_end(tare_text t, int64_t i)
                          : text_starts(t, i, "\\sout{", false)                                              ? 6
                          : text_starts(t, i, "\\st{", false)                                                ? 4
                                                                                                             : 0;
-    int depth = name > 0;
-    for (int64_t k = i + name; name && k < t.size && k < i + FAR; k++) {
-        depth += t.data[k] == '{' ? 1 : t.data[k] == '}' ? -1 : 0;
-        if (!depth) return k + 1;
+    const int64_t end = name ? text_group_end(text_slice(t, 0, t.size < i + FAR ? t.size : i + FAR), i + name - 1) : -1;
+    return end < 0 ? i : end;
+}
+
+static int64_t wide_mark(tare_text t, int64_t i, char *mark);
+
+/* Writes blanks over the emojis and other pictures that the line at i begins with. */
+static void blank_signs(tare_text t, int64_t i, char *to)
+{
+    char mark;
+    for (int64_t n = 1; i < t.size && n; i += n) {
+        n = to[i] == ' ' ? 1 : wide_mark(t, i, &mark) || text_starts(t, i, "\xE2\x80", false) ? 0 : sentence_sign(t, i);
+        blank_out(to, i, i + n);
     }
-    return i;
 }
 
 tare_text choice_clean(tare_text t, char *to)
@@ -63,6 +72,7 @@ tare_text choice_clean(tare_text t, char *to)
             if (to[i] == '\n') to[i] = ' ';
     }
     for (int64_t i = 0; i < out.size; i++) {
+        if (!i || to[i - 1] == '\n') blank_signs(out, i, to);
         if (!strchr("~<\\", to[i]) || !to[i]) continue;
         const int64_t end = struck_end(out, i);
         blank_out(to, i, end);
@@ -219,12 +229,22 @@ static bool is_english_word(tare_text t, int64_t i)
 {
     static const char VERBS[] =
         "is|was|seems|appears|fits|matches|works|because|since|or|and|as|for|would|must|best|looks|makes|it|"
-        "does|describes|correctly|remains|should|has|gives|answers|follows|rather|instead|in|on|with|but";
+        "does|describes|correctly|remains|should|has|gives|answers|follows|rather|instead|in|on|with|but|satisfies|meets|fulfills|"
+        "fulfils|holds|applies|agrees|survives|explains|contains|shows";
     static const char AFTER_I[] = "is|seems|fits|matches|because|since|or|and|as|best|correctly";
     const char c = t.data[i];
     if ((c != 'A' && c != 'I') || i + 2 >= t.size || t.data[i + 1] != ' ') return false;
     if (t.data[i + 2] < 'a' || t.data[i + 2] > 'z') return false;
     return !starts_word(t, i + 2, c == 'I' ? AFTER_I : VERBS);
+}
+
+/* Returns whether the last token announces an option in another language: "Antwort", "opción". */
+static bool follows_noun(const struct sentence *s)
+{
+    if (!s->n || s->token[s->n - 1].kind != T_WORD) return false;
+    uint64_t noun = ANCHOR_ANY ^ ANCHOR_ENGLISH, option = noun;
+    const tare_text w = s->token[s->n - 1].t;
+    return anchor_at(w, 0, ANCHOR_NOUN, &noun) || anchor_at(w, 0, ANCHOR_OPTION, &option);
 }
 
 /* Reads a word, a number or an option at i. Returns its end. */
@@ -257,7 +277,7 @@ static int64_t read_word(const struct options *o, struct sentence *s, tare_text 
                        ((bracket && (after == ')' || after == ']')) || (before == ' ' && after == ')'));
     const bool capital = w.size == 1 && w.data[0] >= 'A' && w.data[0] <= 'Z';
     if (!(small || capital) || initials || (after == '+' && next == '+') || after == '^' ||
-        (capital && !bracket && !dressed && is_english_word(t, i))) {
+        (capital && !bracket && !dressed && !follows_noun(s) && is_english_word(t, i))) {
         add_token(s, digit ? T_NUMBER : T_WORD, w, 0);
         return end;
     }

@@ -207,7 +207,7 @@ static tare_status verify_answer(const struct code *c, const tare_completion *a,
 {
     char *copy = malloc((size_t)a->text.size + 1);
     if (!copy) return tare_fail(error, TARE_E_NOMEM, "no memory to read a completion");
-    const tare_text program = fence_value(text_after_opened(a->text, c->values[P_OPENED].i), FENCE_PYTHON, copy);
+    const tare_text program = fence_value(text_after_thought(a->text, c->values[P_OPENED].i), FENCE_PYTHON, copy);
     struct tests t;
     tare_status s = tests_read(a->row, c->values[P_FIELD].s, &t, error);
     if (s)

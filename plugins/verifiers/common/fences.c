@@ -77,7 +77,6 @@ bool fence_next(tare_text t, int64_t *at, struct fence *f)
     const int64_t begin = f->whole.data - t.data, body = i;
     const char mark = t.data[begin + f->prefix.size];
     f->body = text_slice(t, body, t.size);
-    f->closed = false;
     while (i < t.size) {
         const int64_t end = next_line(t, i);
         struct fence inner;
@@ -85,7 +84,6 @@ bool fence_next(tare_text t, int64_t *at, struct fence *f)
         if (closed || (!is_code(f->label) && open_fence(t, i, end, &inner) && is_code(inner.label))) {
             f->body = text_slice(t, body, i);
             f->whole = text_slice(t, begin, closed ? end : i);
-            f->closed = closed;
             *at = closed ? end : i;
             return true;
         }
@@ -93,13 +91,6 @@ bool fence_next(tare_text t, int64_t *at, struct fence *f)
     }
     *at = t.size;
     return true;
-}
-
-static bool one_of(tare_text w, const char *const *list)
-{
-    for (; *list; list++)
-        if (text_equal(w, text_of(*list), true)) return true;
-    return false;
 }
 
 enum fence_kind fence_kind_of(tare_text label)
@@ -124,10 +115,10 @@ enum fence_kind fence_kind_of(tare_text label)
         "terminal", "shell-session", "sh-session", "pycon",  "log",     "none", "markdown", "md",    "latex",  "tex",   "math",
         "yaml",     "yml",           "toml",       "ini",    "xml",     "csv",  "tsv",      "diff",  "patch",  "jsonl", "traceback",
         "error",    "result",        "example",    "answer", "mermaid", "dot",  "graphviz", NULL};
-    if (one_of(label, python)) return FENCE_PYTHON;
-    if (one_of(label, program)) return FENCE_PROGRAM;
-    if (one_of(label, json)) return FENCE_JSON;
-    return one_of(label, text) ? FENCE_TEXT : FENCE_PLAIN;
+    if (text_one_of(label, python)) return FENCE_PYTHON;
+    if (text_one_of(label, program)) return FENCE_PROGRAM;
+    if (text_one_of(label, json)) return FENCE_JSON;
+    return text_one_of(label, text) ? FENCE_TEXT : FENCE_PLAIN;
 }
 
 /* Returns the position behind the part of the line [i, end) that stands under the prefix. */
@@ -167,7 +158,7 @@ static bool is_shown(tare_text t, const struct fence *f)
     while (i < end) {
         int64_t k = i;
         while (k < end && text_is_letter(t.data[k])) k++;
-        if (k > i && one_of(text_slice(t, i, k), words)) return true;
+        if (k > i && text_one_of(text_slice(t, i, k), words)) return true;
         i = k + 1;
     }
     return false;

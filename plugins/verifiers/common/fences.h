@@ -10,7 +10,6 @@ struct fence {
     tare_text label;  /* first word behind the opening fence, without { } and . : "python"; may be empty */
     tare_text body;   /* the lines between */
     tare_text prefix; /* text before the opening fence: blanks, > of a quotation, the mark of a list */
-    bool closed;      /* false: the block extends to the end of the text */
 };
 
 /* Finds the next block from *at on and moves *at behind it. A block that is labelled as a program

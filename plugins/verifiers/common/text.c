@@ -53,6 +53,13 @@ bool text_equal(tare_text a, tare_text b, bool ignore_case)
     return true;
 }
 
+bool text_one_of(tare_text t, const char *const *list)
+{
+    for (; *list; list++)
+        if (text_equal(t, text_of(*list), true)) return true;
+    return false;
+}
+
 bool text_starts(tare_text t, int64_t at, const char *word, bool ignore_case)
 {
     const tare_text w = text_of(word);
@@ -75,16 +82,21 @@ int64_t text_find(tare_text t, const char *word)
     return at ? at - t.data : -1;
 }
 
-tare_text text_after_thought(tare_text t)
+tare_text text_after_thought(tare_text t, bool opened)
 {
     const int64_t end = text_find_last(t, "</think>");
     const tare_text rest = text_slice(t, end < 0 ? 0 : end + 8, t.size);
-    return text_find_last(rest, "<think>") < 0 ? rest : (tare_text){"", 0};
+    return text_find_last(rest, "<think>") < 0 && !(opened && end < 0) ? rest : (tare_text){"", 0};
 }
 
-tare_text text_after_opened(tare_text t, bool opened)
+int64_t text_group_end(tare_text t, int64_t i)
 {
-    return opened && text_find_last(t, "</think>") < 0 ? (tare_text){"", 0} : text_after_thought(t);
+    int64_t depth = 0;
+    for (; i < t.size; i++) {
+        depth += t.data[i] == '{' ? 1 : t.data[i] == '}' ? -1 : 0;
+        if (depth <= 0) return i + 1;
+    }
+    return -1;
 }
 
 tare_text text_tagged_answer(tare_text t)

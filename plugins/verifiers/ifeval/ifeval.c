@@ -132,7 +132,7 @@ static tare_status decide_verdict(const tare_value *p, const struct tally *n, bo
 
 static tare_status verify_answer(const tare_value *p, const tare_completion *a, tare_verdict *v, tare_error *error)
 {
-    const tare_text t = uni_valid(p[P_THOUGHT].i ? a->text : text_after_opened(a->text, p[P_OPENED].i));
+    const tare_text t = uni_valid(p[P_THOUGHT].i ? a->text : text_after_thought(a->text, p[P_OPENED].i));
     struct variants variants = {0};
     struct tally n = {0};
     json_t *row = a->row.size ? json_loadb(a->row.data, (size_t)a->row.size, JSON_ALLOW_NUL, NULL) : NULL;

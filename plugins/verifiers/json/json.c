@@ -131,7 +131,7 @@ static tare_status verify_answer(const struct verifier *j, const tare_completion
     const bool needs_schema = by_schema(j), needs_answer = by_answer(j->values);
     char *copy = malloc((size_t)a->text.size + 1);
     if (!copy) return tare_fail(error, TARE_E_NOMEM, "no memory to read a completion");
-    const tare_text t = fence_value(text_after_opened(a->text, j->values[P_OPENED].i), FENCE_JSON, copy);
+    const tare_text t = fence_value(text_after_thought(a->text, j->values[P_OPENED].i), FENCE_JSON, copy);
     struct schema *own = NULL;
     tare_status s = needs_schema && !j->schema ? row_schema(j, a->row, &own, error) : TARE_OK;
     json_t *answer = !s && needs_answer ? parse_value(text_trim(a->answer)) : NULL, *value = NULL;

@@ -117,7 +117,7 @@ static int64_t clause_end(tare_text t, int64_t i)
     const int64_t far = i + FAR < t.size ? i + FAR : t.size;
     for (; i < far; i++) {
         const char c = t.data[i];
-        if (c == '\n' || is_sign(t, i, "\xE3\x80\x82") || is_sign(t, i, "\xE0\xA5\xA4")) return i;
+        if (c == '\n' || is_sign(t, i, "\xE3\x80\x82") || is_sign(t, i, "\xEF\xBC\x9F") || is_sign(t, i, "\xE0\xA5\xA4")) return i;
         if (strchr(".?!", c) && (i + 1 >= t.size || text_is_space(t.data[i + 1]) || t.data[i + 1] == '*')) return i;
     }
     return i;
@@ -125,7 +125,21 @@ static int64_t clause_end(tare_text t, int64_t i)
 
 static bool has_denial(tare_text t, uint64_t languages)
 {
-    return anchor_in(t, ANCHOR_DENIAL, &languages, NULL);
+    return anchor_in(t, ANCHOR_DENIAL, &languages);
+}
+
+/* Returns whether the sentence only thinks the value possible, or joins another one to it: "könnte
+ * 6 sein", "6 oder 8". */
+static bool is_one_of_several(tare_text between, tare_text back, uint64_t languages)
+{
+    uint64_t maybe = languages, also = languages, joint = languages;
+    if (anchor_in(between, ANCHOR_MAYBE, &maybe) || anchor_in(back, ANCHOR_MAYBE, &also)) return true;
+    int64_t i = 0;
+    while (i < back.size && strchr(" $*", back.data[i])) i++;
+    int64_t n = i < back.size ? anchor_at(back, i, ANCHOR_OR, &joint) : 0;
+    if (!n) return false;
+    for (n += i; n < back.size && strchr(" $*", back.data[n]);) n++;
+    return n < back.size && text_is_digit(back.data[n]);
 }
 
 /* Returns the formula or the number that begins in t, which follows a noun of these languages; size 0: none. */
@@ -169,15 +183,17 @@ bool take_foreign(const struct scan *s, struct found *out)
             value = foreign_value(s, text_slice(t, next, clause_end(t, next)), &plain);
         uint64_t link = languages;
         const tare_text between = text_slice(t, i + n, value.size ? value.data - t.data : i + n);
-        const bool linked = anchor_in(between, ANCHOR_LINK, &link, NULL) || memchr(between.data, ':', (size_t)between.size) ||
+        const bool linked = anchor_in(between, ANCHOR_LINK, &link) || memchr(between.data, ':', (size_t)between.size) ||
                             text_find(between, "\xEF\xBC\x9A") >= 0 || between.size < 4 || anchor_unspaced(t, i) ||
                             memchr(between.data, '=', (size_t)between.size);
+        uint64_t maybe = languages;
         i += n - 1;
-        if (!value.size || !linked || between.size > 120) continue;
+        if (!value.size || between.size > 120 || !(linked || anchor_in(between, ANCHOR_MAYBE, &maybe))) continue;
         const tare_text back = text_slice(t, value.data - t.data + value.size, stop);
         if (has_denial(between, languages) || (!memchr(back.data, ',', (size_t)back.size) && has_denial(back, languages))) continue;
-        *out = (struct found){.text = {value}, .n = 1, .rule = "answer", .plain = plain};
-        found = true;
+        const bool asked = stop < t.size && (t.data[stop] == '?' || is_sign(t, stop, "\xEF\xBC\x9F"));
+        found = !asked && !is_one_of_several(between, back, languages);
+        *out = found ? (struct found){.text = {value}, .n = 1, .rule = "answer", .plain = plain} : (struct found){.refused = true};
     }
     return found;
 }

@@ -4,7 +4,9 @@
  * the value unchanged disqualifies it. A number that only names something (step 4, Theorem 2), or
  * that a foreign "not" denies, does not count either. */
 #include "common/words/anchors.h"
+#include "common/words/sentences.h"
 #include "prose.h"
+#include "scan.h"
 #include "units.h"
 
 #include <string.h>
@@ -23,34 +25,11 @@ struct line {
     int n;
 };
 
-static bool one_of(tare_text w, const char *const *list)
-{
-    for (; *list; list++)
-        if (text_equal(w, text_of(*list), true)) return true;
-    return false;
-}
-
 static enum role role_of(tare_text w)
 {
     int used;
     const char *tex;
     return phrase_role(&w, 1, &used, &tex);
-}
-
-/* Returns the size of the sign at i that is no letter of any alphabet: an emoji, an arrow, a bullet, a dash, a mark that is not seen; 0: none. */
-static int64_t text_sign(tare_text t, int64_t i)
-{
-    const unsigned char *p = (const unsigned char *)t.data + i;
-    const int64_t left = t.size - i;
-    if (p[0] < 0xC2 || left < 2) return 0;
-    if (p[0] == 0xC2) return 2;
-    if (p[0] >= 0xF0) return p[0] == 0xF0 && left > 3 && p[1] == 0x9F ? 4 : 0; /* U+1F000 and on */
-    if (left < 3) return 0;
-    if (p[0] == 0xE2) return p[1] < 0xB0 ? 3 : 0; /* U+2000 to U+2BFF */
-    if (p[0] == 0xE3) return p[1] == 0x80 ? 3 : 0;
-    if (p[0] != 0xEF) return 0;
-    const bool hidden = (p[1] == 0xBB && p[2] == 0xBF) || (p[1] == 0xB8 && p[2] < 0x90); /* BOM, U+FE00 to U+FE0F */
-    return hidden || (p[1] == 0xBC && p[2] < 0x90) || (p[1] == 0xBC && p[2] > 0x99 && p[2] < 0xA1) ? 3 : 0;
 }
 
 /* Includes letters of other alphabets. */
@@ -79,13 +58,13 @@ static void cut_pieces(struct line *r, tare_text t)
             i = k > i + 1 ? k : k + 1;
             continue;
         }
-        const int64_t sign = text_sign(t, i);
+        const int64_t sign = sentence_sign(t, i);
         if (sign) { /* an arrow or a dash inside of a sentence ends a clause */
             if (r->n) add_piece(r, (tare_text){",", 1}, false);
             i += sign;
             continue;
         }
-        while (k < t.size && is_word_byte(t.data[k]) && !text_sign(t, k)) k++;
+        while (k < t.size && is_word_byte(t.data[k]) && !sentence_sign(t, k)) k++;
         if (k > i) {
             add_piece(r, text_slice(t, i, k), true);
         } else if (text_is_digit(c) || strchr("$+", c)) {
@@ -104,13 +83,6 @@ static bool is_mark(const struct line *r, int i, const char *marks)
     return !r->token[i].word && strchr(marks, r->token[i].t.data[0]);
 }
 
-static int64_t line_begin(tare_text t, int64_t i)
-{
-    const int64_t far = i > FAR ? i - FAR : 0;
-    while (i > far && t.data[i - 1] != '\n' && !(text_is_space(t.data[i - 1]) && i > 1 && strchr(".?!", t.data[i - 2]))) i--;
-    return i;
-}
-
 static int64_t line_end(tare_text t, int64_t i)
 {
     const int64_t far = i + FAR < t.size ? i + FAR : t.size;
@@ -124,7 +96,7 @@ static int find_noun(const struct line *r, bool last)
     static const char *const nouns[] = {"answer", "answers", NULL};
     int found = -1;
     for (int i = 0; i < r->n && (last || found < 0); i++) {
-        if (!r->token[i].word || !one_of(r->token[i].t, nouns)) continue;
+        if (!r->token[i].word || !text_one_of(r->token[i].t, nouns)) continue;
         const bool object = i + 1 < r->n && r->token[i + 1].word && role_of(r->token[i + 1].t) == ROLE_DROP && i + 2 < r->n;
         if (i && object && text_equal(r->token[i - 1].t, text_of("to"), true)) continue;
         found = i;
@@ -140,25 +112,25 @@ static bool describes_noun(tare_text w)
                                         "simplest",  "unique",  "decimal", "approximate", "whole",   "integer",   "wanted",
                                         "requested", "single",  "sought",  "concise",     "short",   "corrected", "new",
                                         "updated",   "revised", NULL};
-    return one_of(w, words) || role_of(w) == ROLE_DROP || is_answer_noun(w);
+    return text_one_of(w, words) || role_of(w) == ROLE_DROP || is_answer_noun(w);
 }
 
 /* Returns whether a clause with this word leads to "the answer is", so that the answer follows. */
 static bool leads_to_answer(tare_text w)
 {
     static const char *const words[] = {
-        "i",         "me",      "us",     "here",    "now",     "once",       "again",   "see",       "know",      "conclude",
-        "concludes", "get",     "find",   "have",    "obtain",  "means",      "mean",    "implies",   "imply",     "shows",
-        "show",      "gives",   "give",   "giving",  "tells",   "think",      "believe", "confirm",   "confirms",  "deduce",
-        "infer",     "state",   "arrive", "arrived", "follows", "follow",     "clear",   "clearly",   "obvious",   "sure",
-        "certain",   "summary", "short",  "fact",    "fine",    "step",       "found",   "reach",     "determine", "what",
-        "makes",     "yields",  "next",   "last",    "part",    "yes",        "let",     "say",       "however",   "well",
-        "okay",      "ok",      "right",  "great",   "good",    "also",       "provide", "present",   "write",     "box",
-        "shown",     "proved",  "seen",   "leads",   "leading", "conclusion", "result",  "rounded",   "solved",    "evidently",
-        "question",  "problem", "i'm",    "we're",   "here's",  "let's",      "that's",  "confident", "positive",  "therefore",
-        NULL};
+        "i",         "e",         "me",      "us",     "here",    "now",     "once",       "again",   "see",       "know",
+        "conclude",  "concludes", "get",     "find",   "have",    "obtain",  "means",      "mean",    "implies",   "imply",
+        "shows",     "show",      "gives",   "give",   "giving",  "tells",   "think",      "believe", "confirm",   "confirms",
+        "deduce",    "infer",     "state",   "arrive", "arrived", "follows", "follow",     "clear",   "clearly",   "obvious",
+        "sure",      "certain",   "summary", "short",  "fact",    "fine",    "step",       "found",   "reach",     "determine",
+        "what",      "makes",     "yields",  "next",   "last",    "part",    "yes",        "let",     "say",       "however",
+        "well",      "okay",      "ok",      "right",  "great",   "good",    "also",       "provide", "present",   "write",
+        "box",       "shown",     "proved",  "seen",   "leads",   "leading", "conclusion", "result",  "rounded",   "solved",
+        "evidently", "question",  "problem", "i'm",    "we're",   "here's",  "let's",      "that's",  "confident", "positive",
+        "therefore", NULL};
     const enum role role = role_of(w);
-    if (one_of(w, words) || is_answer_noun(w)) return true;
+    if (text_one_of(w, words) || is_answer_noun(w)) return true;
     uint64_t any = ANCHOR_ANY;
     if ((unsigned char)w.data[0] >= 0x80 && anchor_at(w, 0, ANCHOR_SO, &any) == w.size) return true;
     return role == ROLE_DROP || role == ROLE_IS || role == ROLE_RATIO || role == ROLE_REASON || role == ROLE_THEN;
@@ -172,7 +144,7 @@ static bool opens_premise(tare_text w)
                                         "because", "given", "based", "to",  "once", "at", "when",  NULL};
     static const char *const imagined[] = {"assuming", "supposing", "imagining", "pretending", "guessing", "hoping", NULL};
     const bool participle = w.size > 5 && text_equal(text_slice(w, w.size - 3, w.size), text_of("ing"), true);
-    return one_of(w, words) || (participle && !one_of(w, imagined));
+    return text_one_of(w, words) || (participle && !text_one_of(w, imagined));
 }
 
 static bool is_doubtful(tare_text w)
@@ -181,7 +153,7 @@ static bool is_doubtful(tare_text w)
                                         "whether", "unless",  "could",  "might",    "may",       "guess",   "unknown",
                                         "maybe",   "perhaps", "lies",   "possibly", "supposing", NULL};
     const enum role role = role_of(w);
-    return one_of(w, words) || role == ROLE_NOT || role == ROLE_FALSE || role == ROLE_REFUSED || role == ROLE_EXCEPT;
+    return text_one_of(w, words) || role == ROLE_NOT || role == ROLE_FALSE || role == ROLE_REFUSED || role == ROLE_EXCEPT;
 }
 
 /* Checks the words of the clause before the noun at i. */
@@ -225,7 +197,7 @@ static bool is_equated(const struct line *r, int i)
         return of || may_precede(first.t, text_of("to"));
     }
     static const char *const reaching[] = {"works", "comes", "turns", "has", "must", "should", NULL};
-    if (is > i + 1 && first.word && !one_of(first.t, reaching)) {
+    if (is > i + 1 && first.word && !text_one_of(first.t, reaching)) {
         const enum role role = role_of(first.t);
         if (role != ROLE_RATIO && role != ROLE_DROP && role != ROLE_WHERE && role != ROLE_IS && role != ROLE_THEN &&
             role != ROLE_RELATE && !leads_to_answer(first.t))
@@ -253,7 +225,7 @@ static bool is_subject(const struct line *r, int i)
     for (int j = 0; j < k - 1; j++) {
         const struct piece w = r->token[j];
         if (!w.word ? !is_mark(r, j, ",()") : is_doubtful(w.t) || role_of(w.t) == ROLE_IS || is_auxiliary(w.t)) return false;
-        open += w.word && !one_of(w.t, links) && role_of(w.t) == ROLE_OPEN;
+        open += w.word && !text_one_of(w.t, links) && role_of(w.t) == ROLE_OPEN;
     }
     return open < 4;
 }
@@ -269,7 +241,7 @@ static bool names_one(const struct line *front)
     const tare_text w = front->token[front->n - 1].t;
     bool capitals = w.size > 2 && !find_unit(w.data, w.size, true).kind && role_of(w) == ROLE_OPEN && !is_answer_noun(w);
     for (int64_t i = 0; i < w.size; i++) capitals &= w.data[i] >= 'A' && w.data[i] <= 'Z';
-    return capitals || one_of(w, labels);
+    return capitals || text_one_of(w, labels);
 }
 
 /* Returns whether a foreign word denies or changes the value: "no es 5", "ist nicht 12", "n'est pas
@@ -279,19 +251,34 @@ static bool is_denied_abroad(const struct line *front)
     static const char *const words[] = {"nicht", "kein", "keine", "pas", "jamais", "non", "n\xC3\xA3o",       "niet",
                                         "geen",  "ikke", "inte",  "nie", "nunca",  "nie", "\xD0\xBD\xD0\xB5", NULL};
     static const char *const chinese[] = {"\xE4\xB8\x8D\xE6\x98\xAF", "\xE4\xB8\x8D\xE4\xB8\xBA", "\xE5\xB9\xB6\xE9\x9D\x9E",
-                                          "\xE4\xB8\x8D\xE7\xAD\x89", NULL};
+                                          "\xE6\xB2\xA1\xE6\x9C\x89", "\xE4\xB8\x8D\xE7\xAD\x89", NULL};
     static const char *const parts[] = {"met\xC3\xA0", "mitad", "moiti\xC3\xA9", "metade", "h\xC3\xA4lfte", "doppio", "doble",
                                         /* words for half of it, twice it */
                                         "doppelte", "dobro", "dubbele", NULL};
     for (int i = front->n - 1; i >= 0 && !is_mark(front, i, ",;"); i--) {
         const tare_text w = front->token[i].t;
         if (!front->token[i].word) continue;
-        if (one_of(w, words) || one_of(w, parts) ||
+        if (text_one_of(w, words) || text_one_of(w, parts) ||
             (text_equal(w, text_of("no"), true) && i + 1 < front->n && front->token[i + 1].t.size < 4 &&
              role_of(front->token[i + 1].t) == ROLE_OPEN))
             return true;
         for (const char *const *c = chinese; *c; c++)
             if (text_find(w, *c) >= 0) return true;
+    }
+    return false;
+}
+
+/* Returns whether the value at `begin` is only a bound, or its sentence is not sure, in another
+ * language: "más de 5", "5吧,我不太确定". */
+static bool is_doubted_abroad(tare_text t, int64_t from, int64_t begin, int64_t stop)
+{
+    enum { LONGEST = 24 };
+    uint64_t maybe = ANCHOR_ANY ^ ANCHOR_ENGLISH;
+    if (anchor_in(text_slice(t, from, stop), ANCHOR_MAYBE, &maybe)) return true;
+    for (int64_t i = begin - LONGEST > from ? begin - LONGEST : from; i < begin; i++) {
+        uint64_t bound = ANCHOR_ANY ^ ANCHOR_ENGLISH;
+        const int64_t n = anchor_at(t, i, ANCHOR_BOUND, &bound);
+        if (n && !text_trim(text_slice(t, i + n, begin)).size) return true;
     }
     return false;
 }
@@ -315,25 +302,11 @@ static bool is_hedged(const struct line *tail)
         const bool participle = i + 1 < tail->n && tail->token[i + 1].t.size > 4 &&
                                 text_starts(tail->token[i + 1].t, tail->token[i + 1].t.size - 2, "ed", true);
         /* not "when rounded" */
-        if (one_of(w, anywhere) || (first && one_of(w, cases) && !participle)) return true;
+        if (text_one_of(w, anywhere) || (first && text_one_of(w, cases) && !participle)) return true;
         if (role == ROLE_REASON || role == ROLE_THEN) return false;
         first &= role == ROLE_DROP;
     }
     return false;
-}
-
-/* Returns whether the value and words before it are quoted and the sentence goes on to attribute
- * them: '"The answer is 4," says Tom. But ...'. */
-static bool is_quoted(tare_text t, int64_t from, int64_t begin, int64_t end)
-{
-    int64_t open = -1;
-    for (int64_t i = from; i < begin; i++)
-        if (t.data[i] == '"') open = open < 0 ? i : -1;
-    if (open < 0 || begin - open < 5) return false; /* "4" */
-    while (end < t.size && strchr("$*_) ,.!", t.data[end])) end++;
-    if (end >= t.size || t.data[end] != '"') return false;
-    for (end++; end < t.size && t.data[end] == ' ';) end++;
-    return end < t.size && text_is_letter(t.data[end]);
 }
 
 /* Returns whether the subject denies it: "Nobody should believe that the total is 50." */
@@ -343,22 +316,43 @@ static bool is_denied_by_subject(const struct line *front)
     return role_of(front->token[0].t) == ROLE_NOT;
 }
 
+/* Returns whether the verb before the value is negated: "Water does not boil at 100", not "those
+ * who did not come are 12". */
+static bool is_negated(const struct line *front)
+{
+    static const char *const helpers[] = {"do", "does", "did", "will", "would", "can", "could", "should", NULL};
+    static const char *const joined[] = {"don't", "doesn't", "didn't", "won't", "can't", "cannot", "couldn't", NULL};
+    for (int i = front->n - 1; i >= 0 && !is_mark(front, i, ",;:=?"); i--) {
+        const tare_text w = front->token[i].t;
+        if (!front->token[i].word) continue;
+        if (text_one_of(w, joined)) return true;
+        if (text_equal(w, text_of("not"), true))
+            return i > 0 && front->token[i - 1].word && text_one_of(front->token[i - 1].t, helpers);
+        const bool negated = i > 0 && front->token[i - 1].word && role_of(front->token[i - 1].t) == ROLE_NOT;
+        if (!negated && (role_of(w) == ROLE_IS || role_of(w) == ROLE_THEN || is_auxiliary(w))) return false;
+    }
+    return false;
+}
+
 bool is_claimed(tare_text t, tare_text part, bool guess)
 {
     struct line front, tail;
     const int64_t begin = part.data - t.data, end = begin + part.size;
-    const int64_t from = line_begin(t, begin);
+    const int64_t from = sentence_start(t, begin, FAR);
     cut_pieces(&front, text_slice(t, from, begin));
     int64_t after = end;
     while (after < t.size && strchr("$*_) ", t.data[after])) after++;
     cut_pieces(&tail, text_slice(t, after, line_end(t, after)));
     /* the value's own $ or currency sign */
     while (front.n && is_mark(&front, front.n - 1, "#(")) front.n--;
-    if (is_denied_abroad(&front) || is_quoted(t, from, begin, end)) return false;
-    if (guess && (names_one(&front) || is_denied_by_subject(&front))) return false;
+    if (is_denied_abroad(&front) || is_doubted_abroad(t, from, begin, line_end(t, end)) || sentence_quotes(t, from, begin, end))
+        return false;
+    if (guess && (names_one(&front) || is_denied_by_subject(&front) || is_negated(&front))) return false;
     int noun = find_noun(&front, true);
     const int64_t stop = line_end(t, after);
-    if (noun >= 0 && stop < t.size && t.data[stop] == '?') return false; /* "Is the answer 5?" */
+    const bool asked = stop < t.size && t.data[stop] == '?'; /* "Is the answer 5?" */
+    if (asked && (noun >= 0 || guess)) return false;
+    if (noun >= 0 && is_reported(t, begin, end)) return false; /* "At first I thought the answer is 5" */
     if (noun >= 0) return is_stated(&front, noun) && is_equated(&front, noun) && !is_hedged(&tail);
     noun = find_noun(&tail, false);
     if (noun >= 0 && !is_subject(&tail, noun)) return false;
@@ -372,25 +366,21 @@ bool is_claimed(tare_text t, tare_text part, bool guess)
 /* Returns whether the next sentence takes the answer back: "No wait, that's wrong". */
 bool is_retracted(tare_text t, tare_text part)
 {
-    static const char *const words[] = {"wait", "oops", "scratch", "correction", NULL}, *const subjects[] = {"that",  "this",
-                                                                                                             "it",    "that's",
-                                                                                                             "which", NULL};
+    static const char *const subjects[] = {"that", "this", "it", "that's", "which", NULL};
     int64_t i = line_end(t, part.data - t.data + part.size);
     while (i < t.size && i < part.data - t.data + part.size + 2 * FAR && (text_is_space(t.data[i]) || strchr(".?!$*", t.data[i])))
         i++;
     struct line next;
     const int64_t end = line_end(t, i);
-    cut_pieces(&next, text_slice(t, i, end < i + FAR ? end : i + FAR));
-    if (!next.n || !next.token[0].word) return false;
-    const tare_text first = next.token[0].t;
-    if (one_of(first, words)) return true;
-    if (text_equal(first, text_of("no"), true)) return next.n > 1 && (is_mark(&next, 1, ",") || one_of(next.token[1].t, words));
+    const tare_text sentence = text_slice(t, i, end < i + FAR ? end : i + FAR);
+    if (sentence_takes_back(sentence)) return true;
+    cut_pieces(&next, sentence);
     int at = 0; /* "On reflection this is incorrect" */
-    while (at + 1 < next.n && at < 5 && next.token[at].word && !one_of(next.token[at].t, subjects)) {
+    while (at + 1 < next.n && at < 5 && next.token[at].word && !text_one_of(next.token[at].t, subjects)) {
         if (is_doubtful(next.token[at].t) || role_of(next.token[at].t) == ROLE_WHERE) return false;
         at += 1 + !next.token[at + 1].word;
     }
-    if (at >= next.n || !next.token[at].word || !one_of(next.token[at].t, subjects)) return false;
+    if (at >= next.n || !next.token[at].word || !text_one_of(next.token[at].t, subjects)) return false;
     /* "Note that $x = 1$ is wrong" */
     if (at && (at + 1 == next.n || !next.token[at + 1].word)) return false;
     for (int k = at + 1; k < next.n && k < at + 5; k++) {

@@ -70,12 +70,8 @@ static void blank_struck(struct math *m, tare_text t)
                 i = k + 1;
             }
         } else if (t.data[i] == '\\' && text_starts(t, i, "\\cancel{\\boxed", false)) {
-            int64_t depth = 0, k = i + 7;
-            for (; k < t.size && k < i + FAR; k++) {
-                depth += t.data[k] == '{' ? 1 : t.data[k] == '}' ? -1 : 0;
-                if (!depth) break;
-            }
-            if (k < t.size && !depth) blank_out(m, t, text_slice(t, i, k + 1));
+            const int64_t end = text_group_end(text_slice(t, 0, i + FAR < t.size ? i + FAR : t.size), i + 7);
+            if (end >= 0) blank_out(m, t, text_slice(t, i, end));
         }
     }
 }
@@ -97,22 +93,18 @@ static void blank_bold(struct math *m, tare_text t)
     enum { FAR = 200 };
     for (int64_t i = 0; i + 8 < t.size; i++) {
         if (t.data[i] != '\\' || !text_starts(t, i, "\\textbf{", false)) continue;
-        int64_t depth = 0, k = i + 7;
-        for (; k < t.size && k < i + FAR; k++) {
-            depth += t.data[k] == '{' ? 1 : t.data[k] == '}' ? -1 : 0;
-            if (!depth) break;
-        }
+        const int64_t end = text_group_end(text_slice(t, 0, i + FAR < t.size ? i + FAR : t.size), i + 7);
         bool answer = false;
-        for (int64_t n = i + 8; n < k && n < i + 24; n++) answer |= text_starts(t, n, "answer", true);
-        if (k >= t.size || depth || !answer) continue;
+        for (int64_t n = i + 8; n < end && n < i + 24; n++) answer |= text_starts(t, n, "answer", true);
+        if (!answer) continue;
         blank_out(m, t, text_slice(t, i, i + 8));
-        m->clean[k] = ' ';
+        m->clean[end - 1] = ' ';
     }
 }
 
 bool clean_text(struct math *m, tare_text completion, tare_text *out)
 {
-    const tare_text t = text_after_opened(completion, m->o.opened);
+    const tare_text t = text_after_thought(completion, m->o.opened);
     const bool fences = t.size && (memchr(t.data, '`', (size_t)t.size) || memchr(t.data, '~', (size_t)t.size));
     const bool tags = t.size && memchr(t.data, '<', (size_t)t.size);
     bool struck = fences, bold = false;

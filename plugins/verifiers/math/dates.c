@@ -4,6 +4,20 @@
 
 #include <string.h>
 
+int64_t half_of_day(tare_text t, int64_t i)
+{
+    const int64_t n = t.size;
+    if (i >= n || !strchr("apAP", t.data[i]) || (i && text_is_letter(t.data[i - 1]))) return 0;
+    int64_t k = i + 1;
+    const bool stop = k < n && t.data[k] == '.';
+    k += stop;
+    while (stop && k < n && k < i + 4 && text_is_space(t.data[k])) k++;
+    if (k >= n || t.data[k] != (t.data[i] < 'a' ? 'M' : 'm')) return 0;
+    k++;
+    if (k < n && (text_is_letter(t.data[k]) || strchr("_^('=", t.data[k]))) return 0;
+    return k + (stop && k < n && t.data[k] == '.') - i;
+}
+
 struct date {
     int weekday, month, day, year; /* 0: not given */
 };

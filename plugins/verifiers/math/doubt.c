@@ -6,13 +6,6 @@
 
 enum { FAR = 320, WORDS = 64 };
 
-static bool one_of(tare_text w, const char *const *list)
-{
-    for (; *list; list++)
-        if (text_equal(w, text_of(*list), true)) return true;
-    return false;
-}
-
 static int64_t sentence_begin(tare_text t, int64_t i)
 {
     const int64_t far = i > FAR ? i - FAR : 0;
@@ -65,7 +58,8 @@ enum {
     BEGINS = 16384,    /* a word before "suppose" that leaves it an imperative */
     SAY = 32768,       /* people say */
     CONDITION = 65536, /* if, in front of UNREAL */
-    UNREAL = 131072
+    UNREAL = 131072,
+    SLIP = 262144 /* a report that ends at a comma: "I misread it, the answer is 5" */
 };
 
 struct entry {
@@ -120,7 +114,7 @@ static const struct entry *const BY_LETTER[26] = {
                                          {"might", MIGHT},
                                          {"may", MIGHT},
                                          {"many", PERSON},
-                                         {"misread", TOLD},
+                                         {"misread", TOLD | SLIP},
                                          {0}},
     ['n' - 'a'] = (const struct entry[]){{"naive", ALONE}, {"naively", ALONE}, {"now", BEGINS}, {0}},
     ['o' - 'a'] = (const struct entry[]){{"old", REJECTED}, {"original", REJECTED}, {"one", PERSON}, {"originally", SPEAKER}, {0}},
@@ -179,7 +173,7 @@ static unsigned kind_of(tare_text w)
 static bool is_report(unsigned before, unsigned word, unsigned next, bool first)
 {
     if (word & ALONE || (first && word & REPLACE)) return true;
-    if ((word & REJECTED && next & RESULT) || (word & TOLD && before & SPEAKER)) return true;
+    if ((word & REJECTED && next & RESULT) || (word & TOLD && before & SPEAKER && !(next & THEN))) return true;
     if (word & MIGHT && before & PERSON && next & THINK) return true;
     return (word & PERSON && next & SAY) || (!first && word & CLAIMS && next & OBJECT);
 }
@@ -190,13 +184,15 @@ bool is_reported(tare_text t, int64_t begin, int64_t end)
     tare_text word[WORDS];
     const int64_t stop = sentence_stop(t, end);
     int n = cut_words(text_slice(t, sentence_begin(t, begin), begin), word);
-    bool report = false, hypothesis = false, condition = false;
+    bool report = false, hypothesis = false, condition = false, slip = false;
     unsigned before = 0, next = n ? kind_of(word[0]) : 0;
     for (int k = 0; k < n; k++) {
         const unsigned kind = next;
         next = k + 1 < n ? kind_of(word[k + 1]) : 0;
         if (kind & RESUME) report = hypothesis = false;
         if (kind & THEN) hypothesis = condition = false;
+        if (kind & THEN && slip) report = slip = false;
+        slip |= kind & SLIP;
         condition |= kind & CONDITION;
         hypothesis |= condition && kind & UNREAL;
         report |= is_report(before, kind, next, !k);
@@ -207,7 +203,7 @@ bool is_reported(tare_text t, int64_t begin, int64_t end)
     if (stop < t.size && t.data[stop] == '?' && sentence_stop(t, end) - end < 4) return true;
     n = cut_words(text_slice(t, end, stop), word);
     for (int k = 0; k < n && k < 4; k++)
-        if (one_of(word[k], counts) &&
+        if (text_one_of(word[k], counts) &&
             !(text_equal(word[k], text_of("double"), true) && !(k + 1 < n && text_starts(word[k + 1], 0, "count", true))))
             return true;
     return false;
@@ -282,12 +278,12 @@ bool is_restated(tare_text t, tare_text part)
     int64_t at = part.data - t.data;
     while (at > 0 && strchr("$*({ ", t.data[at - 1])) at--;
     const int n = cut_words(text_slice(t, sentence_begin(t, at), at), word);
-    if (n < 2 || !one_of(word[n - 1], verbs)) return false;
+    if (n < 2 || !text_one_of(word[n - 1], verbs)) return false;
     static const char *const unsure[] = {"if", "would", "could", "might", "may", "not", NULL};
     bool stated = false;
     for (int k = n - 2; k >= 0 && k > n - 12; k--) {
-        if (one_of(word[k], unsure)) return false;
-        stated |= one_of(word[k], nouns);
+        if (text_one_of(word[k], unsure)) return false;
+        stated |= text_one_of(word[k], nouns);
     }
     return stated;
 }

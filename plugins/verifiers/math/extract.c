@@ -10,6 +10,8 @@
  * unparsable answer is not replaced by a number inside it. A later box that is never closed was
  * truncated: there is no answer.
  */
+#include "common/words/anchors.h"
+#include "common/words/sentences.h"
 #include "joint.h"
 #include "numerals.h"
 #include "prose.h"
@@ -123,6 +125,15 @@ static tare_text to_sign(tare_text t)
     return t;
 }
 
+/* Returns the value that ends the sentence as its conclusion, "24" of "30% of 80, so 24"; else the
+ * whole. */
+static tare_text concluded(tare_text t)
+{
+    const int64_t i = text_find_last(t, ", so ");
+    const tare_text rest = i < 0 ? t : text_trim(text_slice(t, i + 5, t.size));
+    return i > 0 && starts_number(rest) && numeric_front(rest).size == rest.size ? rest : t;
+}
+
 /* Takes the text after an anchor at i. false: it cannot be an answer. */
 static bool take_anchored(const struct scan *s, int64_t i, const struct options *o, struct found *out)
 {
@@ -164,6 +175,7 @@ static bool take_anchored(const struct scan *s, int64_t i, const struct options 
     if (!o->use_expr) return false;
     line = to_bold_end(strip_marks(to_sign(strip_marks(line))));
     if (line.size && line.data[0] == '$') line = text_slice(line, 1, line.size);
+    line = concluded(line);
     const tare_text whole = line;
     if (starts_number(line)) line = strip_marks(numeric_front(line));
     if (is_qualified(text_slice(whole, line.data + line.size - whole.data, whole.size))) line = whole;
@@ -190,6 +202,52 @@ static bool last_tuple(tare_text t, int64_t i, tare_text *out)
     return *out = text_slice(t, k - 1, i + 1), true;
 }
 
+/* Returns whether a word ends at i: a blank, or a character of a script without blanks. */
+static bool ends_word(tare_text t, int64_t i)
+{
+    int64_t k = i;
+    while (k > 0 && i - k < 3 && ((unsigned char)t.data[k] & 0xC0) == 0x80) k--;
+    return text_is_space(t.data[i]) ||
+           ((unsigned char)t.data[k] >= 0xE0 &&
+            (anchor_unspaced(t, k) || text_starts(t, k, "\xEF\xBC\x8C", false) || text_starts(t, k, "\xE3\x80", false)));
+}
+
+/* Returns whether the digits at i are the exponent of a unit, as in cm^2. */
+static bool raises_unit(tare_text t, int64_t i)
+{
+    if (i > 0 && strchr("{-", t.data[i - 1])) i--;
+    if (i > 0 && t.data[i - 1] == '{') i--;
+    int64_t end = i - 1, k = end;
+    while (k > 0 && text_is_letter(t.data[k - 1])) k--;
+    return end > 0 && t.data[end] == '^' && k < end && (!k || text_is_space(t.data[k - 1])) &&
+           find_unit(t.data + k, end - k, true).kind;
+}
+
+/* Returns where the number begins whose last part begins at i, behind groups of digits ("299 792
+ * 458") or the factor of a power of ten ("6.02 \times 10^{23}"). */
+static int64_t first_group(tare_text t, int64_t i)
+{
+    enum { GROUPS = 8 };
+    static const char *const signs[] = {"\xC3\x97", "\\times", "\\cdot", "x", "*", NULL};
+    const bool power = at_text(t, i, "10^") || at_text(t, i, "10\xC2") || at_text(t, i, "10\xE2\x81");
+    for (const char *const *w = signs; *w && power; w++) {
+        const int64_t n = (int64_t)strlen(*w);
+        if (i < n + 3 || t.data[i - 1] != ' ' || !at_text(t, i - 1 - n, *w) || t.data[i - 2 - n] != ' ') continue;
+        for (i -= n + 2; i > 0 && !ends_word(t, i - 1);) i--;
+        return i;
+    }
+    for (int n = 0; n < GROUPS && i > 1 && t.data[i - 1] == ' ' && text_is_digit(t.data[i - 2]); n++) {
+        int64_t k = i;
+        while (k < t.size && text_is_digit(t.data[k])) k++;
+        int64_t before = i - 1;
+        while (before > 0 && text_is_digit(t.data[before - 1])) before--;
+        const bool first = !before || text_is_space(t.data[before - 1]) || strchr("-+$(", t.data[before - 1]);
+        if (k - i != 3 || i - 1 - before > 3 || !first) break;
+        for (i = before; i > 0 && strchr("-+$", t.data[i - 1]);) i--;
+    }
+    return i;
+}
+
 /* Finds the last word with a digit, cut to its number; *end is its end. */
 static bool last_number(tare_text t, tare_text *out, int64_t *end)
 {
@@ -197,12 +255,13 @@ static bool last_number(tare_text t, tare_text *out, int64_t *end)
     for (int64_t k;; i = k) { /* the label of a list's item is no number */
         while (i > 0 && !text_is_digit(t.data[i - 1])) i--;
         for (k = i; k > 0 && text_is_digit(t.data[k - 1]);) k--;
-        if (!i || !is_list_label(t, k, i)) break;
+        if (!i || !(is_list_label(t, k, i) || raises_unit(t, k))) break;
     }
     if (!i) return false;
     int64_t last = i, first = i - 1;
-    while (last < t.size && !text_is_space(t.data[last]) && t.data[last] != '<') last++;
-    while (first > 0 && last - first < MAX_ANSWER && !text_is_space(t.data[first - 1])) first--;
+    while (last < t.size && !ends_word(t, last) && t.data[last] != '<') last++;
+    while (first > 0 && last - first < MAX_ANSWER && !ends_word(t, first - 1)) first--;
+    first = first_group(t, first);
     tare_text w = text_slice(t, first, last);
     *end = i;
     if (last_tuple(t, i, out)) return true;
@@ -280,11 +339,7 @@ static bool bold_end(tare_text t, tare_text *out, int64_t *begin)
 static tare_text sentence_of(tare_text t, tare_text part)
 {
     const int64_t at = part.data - t.data, end = sentence_end(t, at + part.size);
-    int64_t begin = at;
-    while (begin > 0 && at - begin < MAX_ANSWER && t.data[begin - 1] != '\n' &&
-           !(text_is_space(t.data[begin - 1]) && begin > 1 && strchr(".?!", t.data[begin - 2])))
-        begin--;
-    return strip_marks(text_slice(t, begin, end));
+    return strip_marks(text_slice(t, sentence_start(t, at, MAX_ANSWER), end));
 }
 
 /* Takes the last sentence of a text without digits if it has a number: "The total is seven." */
@@ -357,8 +412,7 @@ static int64_t last_sentence(tare_text t)
 {
     int64_t i = t.size;
     while (i > 0 && text_is_space(t.data[i - 1])) i--;
-    while (i > 0 && t.data[i - 1] != '\n' && !(text_is_space(t.data[i - 1]) && i > 1 && strchr(".?!", t.data[i - 2]))) i--;
-    return i;
+    return sentence_start(t, i, i);
 }
 
 /* Takes the boxes at the end of the list that are stated, not reported. *rest: the text behind one that is only reported. */
@@ -405,7 +459,7 @@ static void take_guess(const struct options *o, struct scan *s, struct found *ou
 {
     const tare_text whole = s->t;
     bool keep;
-    if (take_foreign(s, out)) return;
+    if (take_foreign(s, out) || out->refused) return;
     s->t = without_closing(whole);
     while (s->envs && s->env[s->envs - 1].end > s->t.size) s->envs--;
     const tare_text clause = main_clause(s, s->t, &keep);

@@ -350,7 +350,7 @@ static void take_gold(const struct options *o, tare_text answer, struct found *o
     if (latex)
         *out = (struct found){.text = {answer}, .n = 1, .rule = "the whole answer"};
     else
-        extract_answer(&gold, text_after_thought(answer), out);
+        extract_answer(&gold, text_after_thought(answer, false), out);
     if (!out->n && text_trim(answer).size) *out = (struct found){.text = {answer}, .n = 1, .rule = "the whole answer"};
 }
 

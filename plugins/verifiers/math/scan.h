@@ -46,7 +46,8 @@ void find_environments(struct scan *s); /* $..$, \(..\), \[..\] */
 int64_t skip_filler(tare_text t, int64_t i);
 /* Sets final_at, answer_at and hope. */
 void find_anchors(struct scan *s);
-/* Finds the last value that a word of another language announces: "Antwort: 12", "答案是 12". false: none. */
+/* Finds the last value that a word of another language announces: "Antwort: 12", "答案是 12". false:
+ * none; out->refused: it says that there are several, or that it is not sure. */
 bool take_foreign(const struct scan *s, struct found *out);
 
 /* ---------------------------------------------------------------- texts that were cut off (unfinished.c) */

@@ -1,17 +1,11 @@
 /* Texts that stop in the middle, and the parts of a complete text that hold no answer: labels of lists, requests, closing lines, subordinate clauses. */
+#include "common/words/sentences.h"
 #include "prose.h"
 #include "scan.h"
 
 #include <string.h>
 
 enum { FAR = 400 };
-
-static bool one_of(tare_text w, const char *const *list)
-{
-    for (; *list; list++)
-        if (text_equal(w, text_of(*list), true)) return true;
-    return false;
-}
 
 static tare_text without_blanks(tare_text t)
 {
@@ -46,7 +40,7 @@ static bool ends_in_operator(tare_text t)
     }
     int64_t k = t.size;
     while (k > 0 && text_is_letter(t.data[k - 1])) k--;
-    return k > 1 && k < t.size && t.data[k - 1] == '\\' && one_of(text_slice(t, k, t.size), commands);
+    return k > 1 && k < t.size && t.data[k - 1] == '\\' && text_one_of(text_slice(t, k, t.size), commands);
 }
 
 /* Returns whether the last word needs another one after it. */
@@ -67,7 +61,7 @@ static bool ends_in_link(tare_text t)
     /* a letter alone is a name, and so is "A" */
     if (!w.size || (w.size == 1 && w.data[0] != 'a') || w.size == t.size) return false;
     if (w.size == 1 && !(t.size > 2 && t.data[t.size - 2] == ' ')) return false;
-    return one_of(w, words);
+    return text_one_of(w, words);
 }
 
 /* Returns whether "each of the 8" ends the text: the words in front of a number ask for a noun after it. */
@@ -78,7 +72,7 @@ static bool ends_in_count(tare_text t)
     while (k > 0 && text_is_digit(t.data[k - 1])) k--;
     if (k == t.size || !k || t.data[k - 1] != ' ') return false;
     const tare_text w = word_before(t, k - 1), before = word_before(t, k - 2 - w.size > 0 ? k - 2 - w.size : 0);
-    return one_of(w, words) && (text_equal(before, text_of("of"), true) || text_equal(before, text_of("for"), true));
+    return text_one_of(w, words) && (text_equal(before, text_of("of"), true) || text_equal(before, text_of("for"), true));
 }
 
 static int64_t last_line(tare_text t, int64_t i)
@@ -156,16 +150,16 @@ bool is_request(tare_text t)
     if (!k) return false;
     while (k < t.size && strchr(" }\\:$,", t.data[k])) k++;
     if (k == t.size || t.data[k] == '.') return false; /* the word alone may be an answer */
-    if (one_of(first, always)) return true;
+    if (text_one_of(first, always)) return true;
     int64_t n = k;
     while (n < t.size && text_is_letter(t.data[n])) n++;
-    if (one_of(first, verbs) && one_of(text_slice(t, k, n), objects)) return true;
+    if (text_one_of(first, verbs) && text_one_of(text_slice(t, k, n), objects)) return true;
     static const char *const words[] = {"what", "how", "why", NULL}, *const after[] = {"is",    "are",  "was",  "does", "do",
                                                                                        "would", "will", "many", "much", "long",
                                                                                        "far",   "old",  NULL};
-    if (one_of(first, words) && one_of(text_slice(t, k, n), after)) return true;
+    if (text_one_of(first, words) && text_one_of(text_slice(t, k, n), after)) return true;
     while (t.size && strchr("}$* ", t.data[t.size - 1])) t.size--;
-    return (one_of(first, asks) || one_of(first, words)) && t.size && t.data[t.size - 1] == '?';
+    return (text_one_of(first, asks) || text_one_of(first, words)) && t.size && t.data[t.size - 1] == '?';
 }
 
 /* ---------------------------------------------------------------- closing lines */
@@ -192,13 +186,33 @@ tare_text without_closing(tare_text t)
                                            "good luck",
                                            "thank",
                                            "is there anything",
+                                           "explanation:",
+                                           "reason:",
+                                           "reasoning:",
+                                           "this is because",
+                                           "(check",
+                                           "check:",
+                                           "checking:",
+                                           "to check,",
+                                           "to check that",
+                                           "to check the answer",
+                                           "to check our",
+                                           "to verify,",
+                                           "to verify that",
+                                           "to verify the answer",
+                                           "to verify our",
+                                           "verification:",
+                                           "let's check",
+                                           "let's verify",
+                                           "we can check",
+                                           "we can verify",
                                            NULL};
     for (int n = 0; n < 3; n++) {
         tare_text s = without_blanks(t);
         int64_t k = s.size;
         while (k > 0 && strchr(".!?)*:", s.data[k - 1])) k--;
         while (k > 0 && s.size - k < FAR && s.data[k - 1] != '\n' &&
-               !(text_is_space(s.data[k - 1]) && k > 1 && strchr(".?!*", s.data[k - 2])))
+               !(text_is_space(s.data[k - 1]) && k > 2 && strchr(".?!*", s.data[k - 2]) && !text_is_space(s.data[k - 3])))
             k--;
         bool closing = false;
         for (const char *const *w = openings; *w; w++) closing |= text_starts(s, k, *w, true);
@@ -245,14 +259,92 @@ static bool goes_on(const struct scan *s, int64_t begin, int64_t end, bool verbs
             while (k < end && s->t.data[k] == ' ') k++;
             int64_t n = k;
             while (n < end && text_is_letter(s->t.data[n])) n++;
-            if (k > i + 1 && n > k && !one_of(text_slice(s->t, k, n), adding) && has_value(s, n, end)) return true;
+            if (k > i + 1 && n > k && !text_one_of(text_slice(s->t, k, n), adding) && has_value(s, n, end)) return true;
         }
         int64_t k = i;
         while (k < end && text_is_letter(s->t.data[k])) k++;
-        if (verbs && k > i && one_of(text_slice(s->t, i, k), finite) && has_value(s, k, end)) return true;
+        if (verbs && k > i && text_one_of(text_slice(s->t, i, k), finite) && has_value(s, k, end)) return true;
         i = k > i ? k : i + 1;
     }
     return false;
+}
+
+/* Returns whether a number begins at i and is the last one. */
+static bool is_last_number(tare_text t, int64_t i)
+{
+    if (i >= t.size || !text_is_digit(t.data[i])) return false;
+    while (i < t.size && (text_is_digit(t.data[i]) || (strchr(",.", t.data[i]) && i + 1 < t.size && text_is_digit(t.data[i + 1]))))
+        i++;
+    while (i < t.size && !text_is_digit(t.data[i])) i++;
+    return i >= t.size;
+}
+
+/* Returns whether a preposition leads to a known number at i, as what the
+ * value counts or measures: "150 km in the first 2 hours", "3 of those 8". */
+static bool names_known(tare_text t, int64_t begin, int64_t i)
+{
+    static const char *const words[] = {"these ", "those ", "the ",   "all ",       "first ",
+                                        "last ",  "next ",  "other ", "remaining ", NULL};
+    static const char *const prepositions[] = {"of",     "in",   "for",   "over", "after", "during",
+                                               "within", "from", "among", "to",   "with",  NULL};
+    int64_t k = i;
+    while (k > begin && t.data[k - 1] == ' ') k--;
+    const tare_text before = word_before(t, k);
+    if (k == i || !before.size || !text_one_of(before, prepositions)) return false;
+    const tare_text governor = word_before(t, k - before.size - 1 > begin ? k - before.size - 1 : begin);
+    if (text_equal(governor, text_of("out"), true)) return false; /* a ratio */
+    int64_t n = i;
+    for (const char *const *w = words; *w; w++)
+        if (text_starts(t, n, *w, true)) n += (int64_t)strlen(*w);
+    return n > i && is_last_number(t, n);
+}
+
+/* Returns whether the sentence says how many there are, and what follows i only says where: "There
+ * are 4 suits in a deck of 52". */
+static bool is_place(tare_text t, int64_t begin, int64_t i)
+{
+    static const char *const openings[] = {"there are ", "there is ", "there were ", "there will be ", NULL};
+    static const char *const places[] = {"in ", "on ", "per ", "within ", NULL};
+    for (const char *const *w = openings; *w; w++) {
+        const int64_t n = begin + (int64_t)strlen(*w);
+        if (!text_starts(t, begin, *w, true)) continue;
+        for (const char *const *p = places; *p; p++)
+            if (at_text(t, i, *p)) return n < i && (text_is_digit(t.data[n]) || text_starts(t, n, "exactly", true));
+    }
+    return false;
+}
+
+/* Returns whether a comma leads to a distance from the value at i: "in 1989, 28 years after it
+ * was built", "12, 3 more than 9". */
+static bool is_distance(tare_text t, int64_t begin, int64_t i)
+{
+    static const char *const relations[] = {"after", "before", "later", "earlier", "ago", "than", NULL};
+    enum { WORDS = 4 };
+    if (i < begin + 3 || t.data[i - 1] != ' ' || t.data[i - 2] != ',' || !is_last_number(t, i)) return false;
+    while (i < t.size && text_is_digit(t.data[i])) i++;
+    for (int n = 0; n < WORDS && i + 1 < t.size && t.data[i] == ' ' && text_is_letter(t.data[i + 1]); n++) {
+        const int64_t from = ++i;
+        while (i < t.size && text_is_letter(t.data[i])) i++;
+        if (text_one_of(text_slice(t, from, i), relations)) return true;
+    }
+    return false;
+}
+
+/* Returns whether the brackets at i hold a remark: "(since 11 fails)", "(29 in a leap year)", not
+ * (a, b) or (x + 1). */
+static bool is_remark(tare_text t, int64_t i)
+{
+    int64_t k = i + 1;
+    while (k < t.size && text_is_letter(t.data[k])) k++;
+    if (k > i + 1) return k > i + 2 && k < t.size && t.data[k] == ' ';
+    bool word = false;
+    for (; k < t.size && t.data[k] != ')'; k++) {
+        if (strchr(",=+*^\\(\n", t.data[k])) return false;
+        word |= text_is_letter(t.data[k]) && t.data[k - 1] == ' ';
+    }
+    if (!word || k >= t.size || !text_is_digit(t.data[i + 1])) return false;
+    while (k < t.size && !text_is_digit(t.data[k])) k++;
+    return k >= t.size;
 }
 
 /* Returns whether a clause that holds no answer begins at i. *verbs: a verb in it shows that it only belongs to the subject. */
@@ -261,18 +353,19 @@ static bool opens_clause(tare_text t, int64_t begin, int64_t i, bool *verbs, boo
     static const char *const reasons[] = {"since ", "because ", "rather than ", "instead of ", "and not ", "not ", "unlike ", NULL};
     static const char *const others[] = {"when ",         "where ", "attained at ", "achieved at ", "with ", "occurring at ",
                                          "which occurs ", "among ", "for which ",   "at which ",    NULL};
+    static const char *const asides[] = {
+        "while ", "whereas ", "which is reached ", "which is attained ", "which is achieved ", "which is obtained ", NULL};
     *keep = false;
-    if (t.data[i] == '(') {
-        /* (since 11 fails), not (a, b) or (x + 1) */
-        int64_t k = i + 1;
-        while (k < t.size && text_is_letter(t.data[k])) k++;
-        *verbs = false;
-        return i > begin && t.data[i - 1] == ' ' && k > i + 2 && k < t.size && t.data[k] == ' ';
-    }
+    if (t.data[i] == '(') return *verbs = false, i > begin && t.data[i - 1] == ' ' && is_remark(t, i);
     if (i > begin && !strchr(" ,$*)", t.data[i - 1])) return false;
     for (const char *const *w = reasons; *w; w++)
         if (t.data[i] == **w && at_text(t, i, *w)) return *verbs = false, true;
-    if (at_text(t, i, "as ") && i > begin + 1 && t.data[i - 2] == ',') return *verbs = false, true;
+    if (is_distance(t, begin, i)) return *verbs = false, true;
+    if (names_known(t, begin, i) || is_place(t, begin, i)) return *verbs = true, true;
+    const bool comma = i > begin + 1 && t.data[i - 2] == ',';
+    if (comma && at_text(t, i, "as ")) return *verbs = false, true;
+    for (const char *const *w = asides; *w && comma; w++)
+        if (at_text(t, i, *w)) return *verbs = false, true;
     if (at_text(t, i, "if ")) return *verbs = true, *keep = true, true;
     for (const char *const *w = others; *w; w++)
         if (t.data[i] == **w && at_text(t, i, *w)) return *verbs = true, true;
@@ -285,9 +378,7 @@ tare_text main_clause(const struct scan *s, tare_text t, bool *keep)
     int64_t begin = end.size;
     *keep = false;
     while (begin > 0 && strchr(".!?)*$ ", end.data[begin - 1])) begin--;
-    while (begin > 0 && end.size - begin < FAR && end.data[begin - 1] != '\n' &&
-           !(text_is_space(end.data[begin - 1]) && begin > 1 && strchr(".?!", end.data[begin - 2])))
-        begin--;
+    begin = sentence_start(end, begin, FAR);
     for (int64_t i = begin; i < end.size; i++) {
         bool verbs, conditional;
         const int e = formula_at(s, i);

@@ -45,7 +45,7 @@ static bool is_indian(tare_text t, int64_t i, int64_t end)
 
 /* Reads digits joined by commas without blanks that are no groups of three: a list, whose last member
  * counts, or something else that is not read. *i: where the number begins. Returns its end. */
-static int64_t read_commas(tare_text t, int64_t *i, struct written *w)
+static int64_t read_commas(tare_text t, int64_t *i, const struct options *o, struct written *w)
 {
     int64_t end = digits_end(t, *i), last = *i;
     bool three = false;
@@ -57,7 +57,9 @@ static int64_t read_commas(tare_text t, int64_t *i, struct written *w)
         members++;
     }
     if (is_indian(t, *i, end)) return end;
-    if (three || members < 3) /* 12,345,67; 1,5 may be a decimal or a list */
+    if (o->comma && members == 2 && !three)
+        w->point = ',';
+    else if (three || members < 3) /* 12,345,67; 1,5 may be a decimal or a list */
         w->readable = false;
     else
         *i = last;
@@ -66,12 +68,12 @@ static int64_t read_commas(tare_text t, int64_t *i, struct written *w)
 
 /* Reads an unsigned decimal at *i: digits, groups, decimal sign, exponent. Returns its end, or *i if
  * there is none. *i moves to the last number of a list. */
-static int64_t decimal_end(tare_text t, int64_t *i, bool thousands, struct written *w)
+static int64_t decimal_end(tare_text t, int64_t *i, const struct options *o, struct written *w)
 {
     int64_t p = digits_end(t, *i);
     char sign = '\0';
     w->point = '.';
-    if (thousands && p > *i) {
+    if (o->thousands && p > *i) {
         const int64_t end = p - *i <= 3 ? groups_end(t, p, &sign) : p;
         const bool comma = end + 1 < t.size && t.data[end] == ',' && text_is_digit(t.data[end + 1]);
         const bool dots = sign == '.' && end > p;
@@ -86,7 +88,7 @@ static int64_t decimal_end(tare_text t, int64_t *i, bool thousands, struct writt
             w->point = '\0';
             return end;
         } else if (comma && (end == p || sign == ',')) {
-            p = read_commas(t, i, w);
+            p = read_commas(t, i, o, w);
         } else {
             p = end;
         }
@@ -122,17 +124,6 @@ static bool negative_before(tare_text t, int64_t i, int64_t *begin)
     return t.data[sign] == '-';
 }
 
-/* returns the position after the braces that open at i */
-static int64_t skip_group(tare_text t, int64_t i)
-{
-    int64_t depth = 0;
-    for (; i < t.size; i++) {
-        if (t.data[i] == '{') depth++;
-        if (t.data[i] == '}' && --depth <= 0) return i + 1;
-    }
-    return i;
-}
-
 /* Reads an argument of \frac at p: {12}, {-3}, a digit, or a blank and a digit. Returns its end; p: it
  * is no number. */
 static int64_t fraction_part(tare_text t, int64_t p, tare_text *part, bool *negative)
@@ -148,7 +139,7 @@ static int64_t fraction_part(tare_text t, int64_t p, tare_text *part, bool *nega
         i++;
     }
     const int64_t begin = i;
-    int64_t end = decimal_end(t, &i, true, &w);
+    int64_t end = decimal_end(t, &i, &(struct options){.thousands = true}, &w);
     if (end == begin || i != begin || !w.readable || w.point == ',') return p;
     *part = text_slice(t, begin, end);
     while (end < t.size && t.data[end] == ' ') end++;
@@ -178,8 +169,9 @@ static int64_t latex_number(tare_text t, int64_t i, struct written *w)
         while (p < t.size && t.data[p] != '{' && t.data[p] != '\n') p++;
     w->negative = false;
     if (p >= t.size || t.data[p] != '{') return root ? digits_end(t, p) > p ? digits_end(t, p) : i : i;
-    const int64_t end = skip_group(t, p);
-    return !root && end < t.size && t.data[end] == '{' ? skip_group(t, end) : end;
+    int64_t end = text_group_end(t, p);
+    if (!root && end >= 0 && end < t.size && t.data[end] == '{') end = text_group_end(t, end);
+    return end < 0 ? t.size : end;
 }
 
 /* Returns the end of "x 10^5" that begins at p, with the exponent in *shift; p: none. */
@@ -266,7 +258,7 @@ static int64_t spoiled_end(tare_text t, int64_t i, int64_t p, struct written *w)
 static int64_t plain_number(tare_text t, int64_t *i, const struct options *o, struct written *w)
 {
     w->readable = true;
-    int64_t p = decimal_end(t, i, o->thousands, w);
+    int64_t p = decimal_end(t, i, o, w);
     w->num = text_slice(t, *i, p);
     int64_t q = p;
     while (q < t.size && q < p + 2 && t.data[q] == ' ') q++;
@@ -276,7 +268,7 @@ static int64_t plain_number(tare_text t, int64_t *i, const struct options *o, st
             while (q < t.size && q < slash + 3 && t.data[q] == ' ') q++;
         struct written den = {.readable = true};
         int64_t from = q;
-        const int64_t end = decimal_end(t, &from, o->thousands, &den);
+        const int64_t end = decimal_end(t, &from, o, &den);
         if (end > q && from == q && den.readable && den.point == '.') {
             w->den = text_slice(t, q, end);
             p = end;
@@ -326,8 +318,9 @@ bool number_last(tare_text t, const struct options *o, struct written *last)
         }
         int64_t begin = from;
         if (negative_before(t, from, &begin)) w.negative = !w.negative;
-        if (from > 0 && (t.data[from - 1] == '^' || (t.data[from - 1] == '{' && from > 1 && t.data[from - 2] == '^')))
-            w.readable = false;
+        int64_t power = begin;
+        while (power > 0 && strchr("{ ", t.data[power - 1])) power--;
+        if (power > 0 && t.data[power - 1] == '^') w.readable = false;
         if (from > 2 && !memcmp(t.data + from - 3, "\xE2\x88\x9A", 3)) w.readable = false; /* a root */
         if (found && w.den.size && begin == from && is_whole_of(t, last, from)) {
             w.whole = last->num;

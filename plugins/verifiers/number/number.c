@@ -1,23 +1,25 @@
-/* number: compares the last number of the completion with the answer, in exact rational arithmetic.
+/* number: compares the number that the completion gives with the answer, in exact rational arithmetic.
  *
- * reward 1  if  last(completion) = answer  as rationals  else 0      a/b = c/d  iff  a d = b c
+ * reward 1  if  said(completion) = answer  as rationals  else 0      a/b = c/d  iff  a d = b c
  *
- * Only the text after the thought is read. A number is: digits, alone or in groups of three with one
- * and the same separator (1,234,567; 1.234.567; 1 234 567; 1'234'567; 1,23,456 as in India), a decimal
- * point (0.5, .5, 5.), or a comma behind groups of another sign (1.234,5), an exponent (1.85e5,
- * 1.85 x 10^5), "hundred" to "trillion", a sign directly in front (+, -, U+2212; "3-5" is 3 and 5), a
- * fraction a/b or \frac{a}{b}, a mixed number "2 1/2". Digits, signs and fractions of Unicode are those
- * of ASCII. Digit strings of any length compare exactly; nothing becomes a double. The members of a
- * list of three and more need no blank: "1,2,3" ends in 3. A full stop after a number ends the
- * sentence. Currency signs and % are
- * dropped on both sides, or % means a hundredth (percent). Digits attached to letters (x2, H2O) and
- * the exponent of a unit (m^2) are not numbers. Dates, times, versions powers, roots, telephone
- * numbers and "1,5" (3/4/2024, 3:45, 1.2.3, 2^5) have digits but are not numbers: if one of them comes last, the verdict is
- * unparsable, and no earlier number is used. The answer is the text after its last "####" if there
- * is one (GSM8K), and must be a single number. Verdicts: correct; wrong; no_answer (no digits at
- * all); unparsable (the number of the completion or the answer cannot be read).
+ * Where the number is: claimed.h. Only the text after the thought is read. A number is: digits,
+ * alone or in groups of three with one and the same separator (1,234,567; 1.234.567; 1 234 567;
+ * 1'234'567; 1,23,456 as in India), a decimal point (0.5, .5, 5.), or a comma behind groups of
+ * another sign (1.234,5), an exponent (1.85e5, 1.85 x 10^5), "hundred" to "trillion", a sign
+ * directly in front (+, -, U+2212; "3-5" is 3 and 5), a fraction a/b or \frac{a}{b}, a mixed number
+ * "2 1/2". Digits, signs and fractions of Unicode are those of ASCII. Digit strings of any length
+ * compare exactly; nothing becomes a double. The members of a list of three and more need no blank:
+ * "1,2,3" ends in 3. A full stop after a number ends the sentence. Currency signs and % are dropped
+ * on both sides, or % means a hundredth (percent). Digits attached to letters (x2, H2O) and the
+ * exponent of a unit (m^2) are not numbers. Dates, times, versions powers, roots, telephone numbers
+ * and "1,5" where the answer is whole (3/4/2024, 3:45, 1.2.3, 2^5) have digits but are not numbers:
+ * if one of them is said, the verdict is unparsable, and no earlier number is used. The answer is
+ * the text after its last "####" if there is one (GSM8K), and must be a single number. Verdicts:
+ * correct; wrong; no_answer (no digits at all, or none that a sentence gives); unparsable (the
+ * number of the completion or the answer cannot be read).
  */
 #include "number.h"
+#include "claimed.h"
 #include "common/verifier.h"
 
 #include <stdlib.h>
@@ -49,8 +51,9 @@ static tare_status compare(tare_text text, const struct options *o, const struct
     struct written said;
     struct rational x = {0};
     if (!number_last(text, o, &said)) return verdict_set(v, TARE_VERDICT_NO_ANSWER, 0, text_of(""), "no number in the completion");
-    if (number_is_cut(text, said.all))
-        return verdict_set(v, TARE_VERDICT_UNPARSABLE, 0, said.all, "the text was cut at the last number");
+    if (number_is_cut(text)) return verdict_set(v, TARE_VERDICT_UNPARSABLE, 0, said.all, "the text stops in the middle");
+    if (!number_last(number_claimed(text), o, &said))
+        return verdict_set(v, TARE_VERDICT_NO_ANSWER, 0, text_of(""), "no sentence gives a number as the answer");
     int got = rational_read(&said, o, &x);
     const bool read = got > 0;
     if (read) got = rational_equal(&x, y);
@@ -58,7 +61,7 @@ static tare_status compare(tare_text text, const struct options *o, const struct
     if (got < 0) return tare_fail(error, TARE_E_NOMEM, "no memory to compare two numbers");
     if (!read)
         return verdict_set(v, TARE_VERDICT_UNPARSABLE, 0, said.all,
-                           "the last number cannot be read (date, time, power, root, division by zero)");
+                           "the number cannot be read (date, time, power, root, division by zero)");
     return verdict_set(v, got ? TARE_VERDICT_CORRECT : TARE_VERDICT_WRONG, got, said.all,
                        got ? "equal numbers" : "different numbers");
 }
@@ -66,7 +69,7 @@ static tare_status compare(tare_text text, const struct options *o, const struct
 static tare_status verify_answer(const struct options *o, const tare_completion *a, tare_verdict *v, tare_error *error)
 {
     struct rational y = {0};
-    const tare_text after = text_after_opened(a->text, o->opened);
+    const tare_text after = text_after_thought(a->text, o->opened);
     char *text = malloc((size_t)after.size * 2 + 1), *answer = malloc((size_t)a->answer.size * 2 + 1);
     tare_status s = TARE_OK;
     if (!text || !answer) {
@@ -77,8 +80,11 @@ static tare_status verify_answer(const struct options *o, const tare_completion 
             s = tare_fail(error, TARE_E_NOMEM, "no memory to read the answer of the row");
         else if (!got)
             s = verdict_set(v, TARE_VERDICT_UNPARSABLE, 0, text_of(""), "the answer of the row is not a number");
-        else
-            s = compare(number_plain(after, text), o, &y, v, error);
+        else {
+            struct options how = *o;
+            how.comma = !rational_is_whole(&y);
+            s = compare(number_plain(after, text), &how, &y, v, error);
+        }
     }
     rational_free(&y);
     free(text);
@@ -103,4 +109,4 @@ static void destroy(void *self)
 }
 
 USES(TARE_USES_ANSWER)
-VERIFIER("number", "the last number of the completion equals the answer, in exact rational arithmetic", verify_answer)
+VERIFIER("number", "the number that the completion gives equals the answer, in exact rational arithmetic", verify_answer)

@@ -6,6 +6,7 @@
 
 struct options {
     bool thousands, hundredth, opened;
+    bool comma; /* 1,5 is a decimal, as the answer of the row is not whole */
 };
 
 /* A number as written, as spans of the text. den.size 0: no denominator; whole.size > 0: a mixed
@@ -20,10 +21,6 @@ struct written {
 /* Writes t to `to`, which has capacity for 2 t.size + 1 bytes, with ASCII for the digits, signs, blanks
  * and fractions of Unicode, and without programs in fences. */
 tare_text number_plain(tare_text t, char *to);
-
-/* Returns whether the text ends right behind its last number in a way that shows that it was cut: an
- * operator, a box that is not closed, the label of a list. */
-bool number_is_cut(tare_text t, tare_text number);
 
 /* Finds the last number of a plain text as written; false: no digits that could be one. */
 bool number_last(tare_text t, const struct options *o, struct written *last);
@@ -43,6 +40,7 @@ struct rational {
 void rational_free(struct rational *r);
 /* 1: read; 0: not a number (division by zero, too long, "2 .5/2"); -1: no memory */
 int rational_read(const struct written *w, const struct options *o, struct rational *r);
+bool rational_is_whole(const struct rational *r);
 /* 1, 0, or -1: no memory */
 int rational_equal(const struct rational *a, const struct rational *b);
 

@@ -70,21 +70,6 @@ static void blank_programs(tare_text t, char *to)
     }
 }
 
-bool number_is_cut(tare_text t, tare_text number)
-{
-    const int64_t begin = number.data - t.data, end = begin + number.size;
-    const tare_text rest = text_trim(text_slice(t, end, t.size));
-    static const char *const operators[] = {"+", "-", "*", "/", "=", "^", "\\cdot", "\\times", "\\div", "\xC3\xB7", "(", NULL};
-    for (const char *const *o = operators; *o; o++)
-        if (text_equal(rest, text_of(*o), false)) return true;
-    const int64_t box = text_find_last(text_slice(t, 0, begin), "\\boxed{"); /* a box that is never closed */
-    if (box >= 0 && text_find(text_slice(t, box, t.size), "}") < 0) return true;
-    if (!text_equal(rest, text_of("."), false) || !begin || t.data[begin - 1] != '\n') return false;
-    for (int64_t i = 0; i + 1 < begin; i++) /* the label of a list: "1. First ...\n2." */
-        if ((!i || t.data[i - 1] == '\n') && t.data[i] == '1' && t.data[i + 1] == '.') return true;
-    return false;
-}
-
 tare_text number_plain(tare_text t, char *to)
 {
     int64_t n = 0;

@@ -162,6 +162,11 @@ static bool digits_equal(const struct digits *a, const struct digits *b)
     return a->n == b->n && a->exponent == b->exponent && (!a->n || !memcmp(a->d, b->d, (size_t)a->n));
 }
 
+bool rational_is_whole(const struct rational *r)
+{
+    return r->num.exponent >= 0 && r->den.n == 1 && r->den.d[0] == '1' && !r->den.exponent;
+}
+
 int rational_equal(const struct rational *a, const struct rational *b)
 {
     if (!a->num.n || !b->num.n) return !a->num.n && !b->num.n;

@@ -138,7 +138,7 @@ static tare_status decide_verdict(const struct regex *r, tare_text found, tare_t
 static tare_status search_text(const struct regex *r, const pcre2_code *code, const tare_completion *a, tare_verdict *v,
                                tare_error *error)
 {
-    const tare_text t = text_trim(r->values[P_THOUGHT].i ? a->text : text_after_opened(a->text, r->values[P_OPENED].i)),
+    const tare_text t = text_trim(r->values[P_THOUGHT].i ? a->text : text_after_thought(a->text, r->values[P_OPENED].i)),
                     none = {"", 0};
     pcre2_match_data *match = pcre2_match_data_create_from_pattern(code, NULL);
     if (!match) return tare_fail(error, TARE_E_NOMEM, "no memory");

@@ -63,13 +63,19 @@ static const struct {
     {DE, ANCHOR_OPTION, "option|möglichkeit|antwortmöglichkeit|buchstabe|variante"},
     {DE, ANCHOR_LINK, "ist|lautet|wäre|beträgt|heißt|sind"},
     {DE, ANCHOR_DENIAL, "nicht|kein|keine|falsch|falsche|weder"},
+    {DE, ANCHOR_MAYBE, "vielleicht|möglicherweise|eventuell|könnte|könnten|weiß nicht|nicht sicher"},
+    {DE, ANCHOR_BOUND, "mehr als|weniger als|mindestens|höchstens|über|unter|fast|zwischen"},
+    {DE, ANCHOR_OR, "und|oder"},
     {DE, ANCHOR_PICK, "wähle|nehme|wählen"},
     {DE, ANCHOR_RIGHT, "richtig|korrekt|richtige|korrekte"},
     {DE, ANCHOR_SO, "also|daher|somit|folglich|deshalb"},
-    {FR, ANCHOR_NOUN, "réponse|reponse|résultat|solution"},
+    {FR, ANCHOR_NOUN, "réponse|reponse|résultat|la solution|solution finale"},
     {FR, ANCHOR_OPTION, "option|choix|lettre|proposition"},
     {FR, ANCHOR_LINK, "est|était|serait|vaut|donc"},
     {FR, ANCHOR_DENIAL, "pas|jamais|faux|fausse|incorrecte|incorrect|aucune|n'est"},
+    {FR, ANCHOR_MAYBE, "peut-être|pourrait|possiblement|ne sais pas|pas sûr"},
+    {FR, ANCHOR_BOUND, "plus de|moins de|au moins|au plus|entre|presque"},
+    {FR, ANCHOR_OR, "et|ou"},
     {FR, ANCHOR_PICK, "choisis|choisirais|sélectionne"},
     {FR, ANCHOR_RIGHT, "correct|correcte|bonne|juste|exacte"},
     {FR, ANCHOR_SO, "donc|alors|ainsi"},
@@ -77,6 +83,9 @@ static const struct {
     {ES, ANCHOR_OPTION, "opción|opcion|alternativa|letra|inciso|literal"},
     {ES, ANCHOR_LINK, "es|sería|seria|son|debe ser"},
     {ES, ANCHOR_DENIAL, "no|nunca|incorrecta|incorrecto|falsa|falso|ninguna"},
+    {ES, ANCHOR_MAYBE, "quizás|quizá|podría|posiblemente|tal vez|no sé|no estoy seguro"},
+    {ES, ANCHOR_BOUND, "más de|mas de|menos de|al menos|como máximo|como mínimo|entre|casi"},
+    {ES, ANCHOR_OR, "y|o|u"},
     {ES, ANCHOR_PICK, "elijo|escojo|selecciono|elegiría"},
     {ES, ANCHOR_RIGHT, "correcta|correcto"},
     {ES, ANCHOR_SO, "luego|entonces|por lo tanto|por tanto|así que"},
@@ -84,6 +93,9 @@ static const struct {
     {PT, ANCHOR_OPTION, "opção|opçao|alternativa|letra"},
     {PT, ANCHOR_LINK, "é|seria|são|deve ser"},
     {PT, ANCHOR_DENIAL, "não|nunca|incorreta|errada|errado|nenhuma"},
+    {PT, ANCHOR_MAYBE, "talvez|poderia|possivelmente"},
+    {PT, ANCHOR_BOUND, "mais de|menos de|pelo menos|no máximo|entre|quase"},
+    {PT, ANCHOR_OR, "e|ou"},
     {PT, ANCHOR_PICK, "escolho|seleciono"},
     {PT, ANCHOR_RIGHT, "correta|correto|certa"},
     {PT, ANCHOR_SO, "portanto|logo|então|assim"},
@@ -91,6 +103,9 @@ static const struct {
     {IT, ANCHOR_OPTION, "opzione|lettera|alternativa|scelta"},
     {IT, ANCHOR_LINK, "è|e'|sarebbe|sono"},
     {IT, ANCHOR_DENIAL, "non|mai|sbagliata|errata|falsa|nessuna"},
+    {IT, ANCHOR_MAYBE, "forse|potrebbe|possibilmente"},
+    {IT, ANCHOR_BOUND, "più di|meno di|almeno|al massimo|tra|quasi"},
+    {IT, ANCHOR_OR, "e|o"},
     {IT, ANCHOR_PICK, "scelgo|sceglierei"},
     {IT, ANCHOR_RIGHT, "corretta|corretto|giusta|esatta"},
     {IT, ANCHOR_SO, "quindi|dunque|pertanto|perciò"},
@@ -98,6 +113,9 @@ static const struct {
     {NL, ANCHOR_OPTION, "optie|keuze|letter"},
     {NL, ANCHOR_LINK, "is|luidt|zou"},
     {NL, ANCHOR_DENIAL, "niet|geen|nooit|fout|onjuist"},
+    {NL, ANCHOR_MAYBE, "misschien|mogelijk|kan zijn"},
+    {NL, ANCHOR_BOUND, "meer dan|minder dan|minstens|hoogstens|tussen"},
+    {NL, ANCHOR_OR, "en|of"},
     {NL, ANCHOR_PICK, "kies"},
     {NL, ANCHOR_RIGHT, "juist|correct|juiste|correcte|goed"},
     {NL, ANCHOR_SO, "dus|daarom"},
@@ -105,6 +123,8 @@ static const struct {
     {PL, ANCHOR_OPTION, "opcja|wariant|litera"},
     {PL, ANCHOR_LINK, "to|jest|brzmi|wynosi"},
     {PL, ANCHOR_DENIAL, "nie|błędna|niepoprawna|żadna"},
+    {PL, ANCHOR_MAYBE, "może|możliwe"},
+    {PL, ANCHOR_OR, "i|lub|albo"},
     {PL, ANCHOR_PICK, "wybieram"},
     {PL, ANCHOR_RIGHT, "poprawna|prawidłowa|poprawną"},
     {PL, ANCHOR_SO, "więc|zatem"},
@@ -158,6 +178,9 @@ static const struct {
     {RU, ANCHOR_OPTION, "вариант|буква|опция"},
     {RU, ANCHOR_LINK, "это|является|будет|равен|равно|есть"},
     {RU, ANCHOR_DENIAL, "не|неверный|неправильный|неверно|неправильно"},
+    {RU, ANCHOR_MAYBE, "возможно|может|наверное"},
+    {RU, ANCHOR_BOUND, "более|менее|больше|меньше|минимум|максимум"},
+    {RU, ANCHOR_OR, "и|или"},
     {RU, ANCHOR_PICK, "выбираю|выберу"},
     {RU, ANCHOR_RIGHT, "правильный|верный|правильно|верно|верен"},
     {RU, ANCHOR_SO, "значит|следовательно|поэтому|итак"},
@@ -207,7 +230,11 @@ static const struct {
     {ZH, ANCHOR_NOUN, "答案|正确答案|最终答案|回答|答"},
     {ZH, ANCHOR_OPTION, "选项|選項"},
     {ZH, ANCHOR_LINK, "是|为|為|应为|應為|应该是|應該是|等于"},
-    {ZH, ANCHOR_DENIAL, "不是|不为|不為|并非|並非|不等于|不选|不選|不正确|不正確|错误|錯誤|不对"},
+    {ZH, ANCHOR_DENIAL,
+     "不是|不为|不為|并非|並非|不等于|不选|不選|不应选|不应该选|不該選|不该选|不能选|不要选|不正确|不正確|错误|錯誤|不对"},
+    {ZH, ANCHOR_MAYBE, "可能是|可能为|可能為|也许|也許|或许|或許|不确定|不確定|不太确定|不知道"},
+    {ZH, ANCHOR_BOUND, "超过|超過|大于|小于|少于|多于|不到|至少|至多|最多|最少"},
+    {ZH, ANCHOR_OR, "或者|或|还是|還是|以及|和|与|與"},
     {ZH, ANCHOR_PICK, "选|選|选择|選擇"},
     {ZH, ANCHOR_RIGHT, "正确|正確|对的|對的|符合"},
     {ZH, ANCHOR_SO, "所以|因此|故|综上"},
@@ -215,6 +242,8 @@ static const struct {
     {JA, ANCHOR_OPTION, "選択肢|肢"},
     {JA, ANCHOR_LINK, "は|が|です"},
     {JA, ANCHOR_DENIAL, "ではない|ではありません|じゃない|誤り|間違い|不正解"},
+    {JA, ANCHOR_MAYBE, "かもしれ|おそらく"},
+    {JA, ANCHOR_OR, "または|あるいは|と"},
     {JA, ANCHOR_PICK, "選ぶ|選びます"},
     {JA, ANCHOR_RIGHT, "正しい|正解|適切"},
     {JA, ANCHOR_SO, "よって|したがって|従って|ゆえに"},
@@ -222,6 +251,8 @@ static const struct {
     {KO, ANCHOR_OPTION, "보기|선택지|옵션"},
     {KO, ANCHOR_LINK, "은|는|이|가"},
     {KO, ANCHOR_DENIAL, "아니다|아닙니다|아니라|틀렸|오답"},
+    {KO, ANCHOR_MAYBE, "아마|수도"},
+    {KO, ANCHOR_OR, "또는|혹은"},
     {KO, ANCHOR_PICK, "선택"},
     {KO, ANCHOR_RIGHT, "맞습니다|맞다|정확|옳"},
     {KO, ANCHOR_SO, "따라서|그러므로"},
@@ -376,18 +407,22 @@ int64_t anchor_at(tare_text t, int64_t i, enum anchor_kind kind, uint64_t *langu
     return longest;
 }
 
-bool anchor_in(tare_text t, enum anchor_kind kind, uint64_t *languages, int64_t *end)
+bool anchor_in(tare_text t, enum anchor_kind kind, uint64_t *languages)
 {
     const uint64_t wanted = *languages;
     bool found = false;
     for (int64_t i = 0; i < t.size;) {
         uint64_t some = wanted;
-        const int64_t n = anchor_at(t, i, kind, &some);
         int32_t c;
+        if ((unsigned char)t.data[i] < 0x80 &&
+            (!continues(t.data[i]) || (i && (unsigned char)t.data[i - 1] < 0x80 && continues(t.data[i - 1])))) {
+            i++; /* no word begins here */
+            continue;
+        }
+        const int64_t n = anchor_at(t, i, kind, &some);
         if (n) {
             found = true;
             *languages = some;
-            if (end) *end = i + n;
         }
         i += n ? n : decode_at(t, i, &c);
     }

@@ -15,7 +15,9 @@ enum anchor_kind {
     ANCHOR_PICK,   /* select, wähle, choisis, 选 */
     ANCHOR_RIGHT,  /* correct, richtig, correcte, 正确 */
     ANCHOR_SO,     /* so, also, donc, поэтому, 所以 */
-    ANCHOR_KINDS
+    ANCHOR_MAYBE,  /* perhaps, vielleicht, pourrait, 可能是; not in English, whose doubts are read by the verifiers */
+    ANCHOR_BOUND,  /* in front of a number that is only a bound: más de, mindestens, 超过; not in English either */
+    ANCHOR_OR,     /* and, or: oder, et, y, 或者 */
 };
 
 /* A set of languages, one bit each; English is ANCHOR_ENGLISH. */
@@ -28,9 +30,8 @@ enum anchor_kind {
  * be looked for in the language of its noun. */
 int64_t anchor_at(tare_text t, int64_t i, enum anchor_kind kind, uint64_t *languages);
 
-/* Returns whether t contains such a word. *languages and *end (may be NULL): those of the last one,
- * and the position behind it. */
-bool anchor_in(tare_text t, enum anchor_kind kind, uint64_t *languages, int64_t *end);
+/* Returns whether t contains such a word. *languages: those of the last one. */
+bool anchor_in(tare_text t, enum anchor_kind kind, uint64_t *languages);
 
 /* Returns whether the letter at i belongs to a script that is written without blanks between words
  * (Han, kana, Thai), or whose particles are attached (Hangul). */
