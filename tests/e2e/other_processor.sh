@@ -36,7 +36,7 @@ for name in $TESTS; do
 done
 
 # A short warm start by this program, then ten steps by both.
-QUICK=(log.progress=none data.eval= eval.before=false eval.after=false train.steps=10 train.warmup_steps=2 rollout.prompts=4 checkpoint.every=10)
+QUICK=(log.progress=none data.eval= eval.before=false eval.after=false train.steps=10 train.warmup_steps=2 rollout.prompts=4 train.minibatch=16 checkpoint.every=10)
 "$TARE" -q sft "$SOURCE/configs/quickstart-phase1.ini" sft.steps=60 sft.out=runs/quickstart-base-1 run.dir=warm > log.txt 2>&1 && ok || bad "warm start: $(tail -1 log.txt)"
 "$TARE" -q train "$SOURCE/configs/quickstart.ini" "${QUICK[@]}" run.dir=on-x86 > log.txt 2>&1 && ok || bad "x86-64: $(tail -1 log.txt)"
 TARE_PLUGIN_PATH=$PWD/there/plugins qemu-aarch64 there/tare -q train "$SOURCE/configs/quickstart.ini" "${QUICK[@]}" run.dir=on-arm > log.txt 2>&1 && ok || bad "aarch64: $(tail -1 log.txt)"

@@ -137,6 +137,7 @@ int main(void)
 #ifdef TARE_CPU_EMU512
         cmocka_unit_test(test_dot),
 #endif
-        cmocka_unit_test(test_exp), cmocka_unit_test(test_log), cmocka_unit_test(test_bf16), cmocka_unit_test(test_choice)};
+        cmocka_unit_test(test_exp),    cmocka_unit_test(test_log),    cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_choice), cmocka_unit_test(test_entries)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
