@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks that a build for aarch64 computes the bits of this one: the kernels' tests, the C library's
+# Checks that a build for aarch64 gives the same results as this one, bit by bit: the kernels' tests, the C library's
 # functions that numbers of a run pass through, and ten steps of the quickstart, all run by
 # qemu-aarch64. Skipped without qemu or the libraries of the other architecture (docs/install.md).
 . "$(dirname "$0")/common.inc"
