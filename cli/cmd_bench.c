@@ -15,7 +15,7 @@ const char bench_usage[] =
     "       tare bench step|train|generate MODEL [--json] [key=value ...]\n"
     "The first form times kernels:\n"
     "  PATTERN      only cases with this text in their name, for example \"matmul\", \"smollm2\", \"T=1024\"\n"
-    "  --isa NAME   ref, avx2, avx512, avx512bf16 or amx instead of the fastest; all: every one that this machine supports\n"
+    "  --isa NAME   ref, avx2, avx512, avx512bf16, amx or neon instead of the fastest; all: every one that this machine supports\n"
     "  --threads N  0 (the default): one per core\n"
     "It prints a line per case: median time, the best rate in 10^9 operations and bytes per second, and its share of the peaks\n"
     "for fused multiply-adds and for reading memory (above 100 % the data came from a cache). One thread is timed by its CPU\n"
@@ -104,7 +104,7 @@ static int run_isa(struct bench *s, const char *isa)
 
 static int run_cases(struct bench *s)
 {
-    static const char *const names[] = {"ref", "avx2", "avx512", "avx512bf16", "amx"};
+    static const char *const names[] = {"ref", "avx2", "avx512", "avx512bf16", "amx", "neon"};
     if (!s->isa || strcmp(s->isa, "all") != 0) return run_isa(s, s->isa);
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++) {
         struct err e;

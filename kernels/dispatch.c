@@ -72,7 +72,19 @@ static void tiles_make(void)
 }
 #endif
 
-enum { CHOICES = 16 };
+#ifdef __aarch64__
+static struct kernels tiles_neon;
+static pthread_once_t tiles_once = PTHREAD_ONCE_INIT;
+
+static void tiles_make(void)
+{
+    kernels_tiles_neon(&kernels_neon, &tiles_neon);
+}
+#else
+static const char of_arm[] = "an Arm processor (aarch64)";
+#endif
+
+enum { CHOICES = 20 };
 
 static int list_choices(struct choice out[CHOICES])
 {
@@ -105,8 +117,19 @@ static int list_choices(struct choice out[CHOICES])
 #endif
 #endif
     out[n++] = (struct choice){"ref", "AVX2 and FMA", &kernels_ref_fma, fma, 1};
-#elif defined(__aarch64__)
+#else
+    static const char *const of_x86[] = {"avx512bf16", "avx512", "avx2", "amx-native", "amx-avx512", "amx-avx2"};
+    for (int i = 0; i < (int)(sizeof of_x86 / sizeof *of_x86); i++)
+        out[n++] = (struct choice){of_x86[i], "an x86-64 processor", NULL, 0, 0};
+#endif
+#if defined(__aarch64__)
+    pthread_once(&tiles_once, tiles_make);
     out[n++] = (struct choice){"neon", "Advanced SIMD", &kernels_neon, 1, 1};
+    out[n++] = (struct choice){"amx", "Advanced SIMD", &tiles_neon, 1, 0};
+    out[n++] = (struct choice){"amx-neon", "Advanced SIMD", &tiles_neon, 1, 0};
+#else
+    out[n++] = (struct choice){"neon", of_arm, NULL, 0, 0};
+    out[n++] = (struct choice){"amx-neon", of_arm, NULL, 0, 0};
 #endif
     out[n++] = (struct choice){"ref", "nothing", &kernels_ref_any, 1, 1};
     out[n++] = (struct choice){"ref-amx", "nothing", &kernels_ref_amx, 1, 0};
@@ -132,8 +155,8 @@ tare_status kernels_cpu(const char *name, const struct kernels **out, struct err
         FAIL(e, TARE_E_UNSUPPORTED,
              "%s requires %s, which this CPU or this build does not support; unset %s to choose automatically", asked, known->needs,
              name ? "run.kernels" : "TARE_CPU");
-    FAIL(e, TARE_E_INVALID, "unknown %s \"%s\": must be ref, avx2, avx512, avx512bf16 or amx", name ? "CPU kernels" : "TARE_CPU",
-         asked);
+    FAIL(e, TARE_E_INVALID, "unknown %s \"%s\": must be ref, avx2, avx512, avx512bf16, amx or neon",
+         name ? "CPU kernels" : "TARE_CPU", asked);
 }
 
 /* ---- the CUDA backend: a separate shared object, so that this program also runs without CUDA */

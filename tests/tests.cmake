@@ -64,7 +64,7 @@ function(tare_cases PROGRAM PREFIX ENVIRONMENT)
         set(ALONE TRUE)
     endif()
     add_custom_command(TARGET ${PROGRAM} POST_BUILD BYPRODUCTS ${FILE} VERBATIM
-        COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${PROGRAM}> -DPREFIX=${PREFIX} "-DENVIRONMENT=${ENVIRONMENT}" -DALONE=${ALONE} -DOUT=${FILE}
+        COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${PROGRAM}> "-DEMULATOR=${CMAKE_CROSSCOMPILING_EMULATOR}" -DPREFIX=${PREFIX} "-DENVIRONMENT=${ENVIRONMENT}" -DALONE=${ALONE} -DOUT=${FILE}
             -P ${CMAKE_SOURCE_DIR}/tests/cases.cmake)
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${FILE}.include)
     # before the first build, and for a program that was not built, ctest has one failing test

@@ -4,8 +4,8 @@
  *                                       ((0+4)+(2+6)) + ((1+5)+(3+7))
  *   nearest = argmin_j d(x, c_j), ties to the lowest index
  *
- * d is the definition, with the same bits everywhere. A blocked product in fp32 (AVX2, AVX-512 or
- * plain C) only excludes centroids that cannot be the nearest: with u = 2^-24 the error of s_j =
+ * d is the definition, with the same bits everywhere. A blocked product in fp32 (AVX2, AVX-512,
+ * NEON or plain C) only excludes centroids that cannot be the nearest: with u = 2^-24 the error of s_j =
  * ||c_j||^2 / 2 - x . c_j is at most m = 1.01 (D + 4) u (||x|| ||c||max + ||c||max^2), so every j
  * with s_j > min s + 2m is excluded. The remaining ones (nearly always one or two) are compared by
  * d. Results therefore do not depend on the kernel, the division of rows into calls and tasks, or

@@ -1,6 +1,6 @@
 /* The product of nearest.c: rows against a panel of 16 centroids. acc[row, lane] stays in registers
  * over all of D: 6 rows x 2 vectors on AVX2 (12 accumulators, 2 loads of the panel, 1 broadcast),
- * 12 rows x 1 vector on AVX-512. */
+ * 12 rows x 1 vector on AVX-512, 6 rows x 4 vectors on NEON. */
 #include "cluster/nearest.h"
 
 #include <stdlib.h>
@@ -120,6 +120,43 @@ AVX512 static void scores_avx512(const float *const *x, int64_t rows, const stru
     for (; r + 12 <= rows; r += 12) tile_avx512(12, x + r, panel, best ? best + r : NULL, dots ? dots + r * NEAREST_LANES : NULL);
     for (; r < rows; r++) tile_avx512(1, x + r, panel, best ? best + r : NULL, dots ? dots + r * NEAREST_LANES : NULL);
 }
+#elif defined(__aarch64__)
+#include "kernels/cpu/simd.h"
+
+INLINE void take_neon(vf s, int32_t index, struct lane_best *b)
+{
+    const vf was = v_load(b->best);
+    for (int i = 0; i < 4; i++) {
+        const int32x4_t at = vbslq_s32(vcltq_f32(s.v[i], was.v[i]), vdupq_n_s32(index), vld1q_s32(b->panel + 4 * i));
+        vst1q_s32(b->panel + 4 * i, at);
+    }
+    v_store(b->second, v_min(v_max(s, was), v_load(b->second)));
+    v_store(b->best, v_min(s, was));
+}
+
+INLINE void tile_neon(const int R, const float *const *x, const struct nearest_panel *panel, struct lane_best *best, float *dots)
+{
+    vf acc[6];
+    UNROLL for (int r = 0; r < R; r++) acc[r] = v_zero();
+    for (int64_t i = 0; i < panel->d; i++) {
+        const vf b = v_load(panel->centroids + i * NEAREST_LANES);
+        UNROLL for (int r = 0; r < R; r++) acc[r] = v_fma(v_set(x[r][i]), b, acc[r]);
+    }
+    UNROLL for (int r = 0; r < R; r++)
+    {
+        if (dots)
+            v_store(dots + r * NEAREST_LANES, acc[r]);
+        else
+            take_neon(v_sub(v_load(panel->half_norms), acc[r]), panel->index, best + r);
+    }
+}
+
+static void scores_neon(const float *const *x, int64_t rows, const struct nearest_panel *panel, struct lane_best *best, float *dots)
+{
+    int64_t r = 0;
+    for (; r + 6 <= rows; r += 6) tile_neon(6, x + r, panel, best ? best + r : NULL, dots ? dots + r * NEAREST_LANES : NULL);
+    for (; r < rows; r++) tile_neon(1, x + r, panel, best ? best + r : NULL, dots ? dots + r * NEAREST_LANES : NULL);
+}
 #endif
 
 nearest_kernel nearest_best_kernel(void)
@@ -130,6 +167,10 @@ nearest_kernel nearest_best_kernel(void)
     const int only_avx2 = mask && !strcmp(mask, "avx2");
     if (!only_avx2 && __builtin_cpu_supports("avx512f")) return scores_avx512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return scores_avx2;
-#endif
     return scores_plain;
+#elif defined(__aarch64__)
+    return scores_neon;
+#else
+    return scores_plain;
+#endif
 }

@@ -10,7 +10,8 @@
 #define CHOICES_DEVICE(X) X(RUN_CPU, "cpu") X(RUN_CUDA, "cuda")
 #define CHOICES_KERNELS(X)                                                                                                         \
     X(KERNELS_AUTO, "auto")                                                                                                        \
-    X(KERNELS_REF, "ref") X(KERNELS_AVX2, "avx2") X(KERNELS_AVX512, "avx512") X(KERNELS_AVX512BF16, "avx512bf16")
+    X(KERNELS_REF, "ref")                                                                                                          \
+    X(KERNELS_AVX2, "avx2") X(KERNELS_AVX512, "avx512") X(KERNELS_AVX512BF16, "avx512bf16") X(KERNELS_NEON, "neon")
 #define CHOICES_DETERMINISTIC(X) X(DETERMINISTIC_TRUE, "true") X(DETERMINISTIC_BATCH_INVARIANT, "batch_invariant")
 #define CHOICES_AS(X)                                                                                                              \
     X(AS_NONE, "") X(AS_VERL, "verl") X(AS_TRL, "trl") X(AS_NEMO, "nemo") X(AS_OPENRLHF, "openrlhf") X(AS_SLIME, "slime")

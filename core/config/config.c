@@ -355,11 +355,9 @@ int64_t config_eval_rows(const struct config *c, int64_t rows)
 
 const char *config_kernels(const struct config *c)
 {
-    static const char *const tiles[] = {[KERNELS_AUTO] = "amx",
-                                        [KERNELS_REF] = "ref-amx",
-                                        [KERNELS_AVX2] = "amx-avx2",
-                                        [KERNELS_AVX512] = "amx-avx512",
-                                        [KERNELS_AVX512BF16] = "amx-avx512"};
+    static const char *const tiles[] = {
+        [KERNELS_AUTO] = "amx",          [KERNELS_REF] = "ref-amx",           [KERNELS_AVX2] = "amx-avx2",
+        [KERNELS_AVX512] = "amx-avx512", [KERNELS_AVX512BF16] = "amx-avx512", [KERNELS_NEON] = "amx-neon"};
     if (c->model.bf16_sums == SUMS_TILES) return tiles[c->run.kernels];
     return c->run.kernels == KERNELS_AUTO ? NULL : config_chosen(c, "run", "kernels");
 }

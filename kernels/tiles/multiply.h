@@ -102,7 +102,7 @@ static void multiply_end(struct shapes *now)
 }
 
 /* rows whose sums the registers hold */
-enum { AT_ONCE = sizeof(vf) > sizeof(__m256) && MR > 8 ? 6 : 2 };
+enum { AT_ONCE = MR > 8 ? 6 : 2 };
 
 /* One block: `rows` rows against sixteen columns. */
 INLINE void multiply_block(const int rows, const float *a, const float *b, float *c, int64_t c_row)

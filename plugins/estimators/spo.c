@@ -253,7 +253,8 @@ static tare_status record(const void *self, const tare_batch *batch, int64_t gro
 static double kept_share(const struct spo *s, const struct prompt *p)
 {
     if (s->v[P_DECAY].i == FIXED) return s->v[P_RHO].f;
-    const double rho = exp2(-(s->path - p->path) / s->v[P_D_HALF].f);
+    /* exp2 of the C library gives other bits on other processors (docs/dev/processors.md) */
+    const double rho = pow(0.5, (s->path - p->path) / s->v[P_D_HALF].f);
     return fmin(fmax(rho, s->v[P_RHO_MIN].f), s->v[P_RHO_MAX].f);
 }
 

@@ -1,8 +1,9 @@
-/* Row-major fp32 operations of the encoder, for AVX-512, AVX2 with FMA, or any CPU (chosen once).
+/* Row-major fp32 operations of the encoder, for AVX-512, AVX2 with FMA, NEON, or any CPU (chosen once).
  *
  * A product sums over its inner index in one chain acc = fma(x[k], w[k], acc) from 0 and adds the
- * bias last; row sums run in the lanes of a vector, added in one fixed tree. So a row's result
- * never depends on the neighbouring rows. (Between kinds of CPU the last bits differ.) */
+ * bias last; row sums run in sixteen lanes, added in one fixed tree. So a row's result never depends
+ * on the neighbouring rows, and AVX-512, AVX2 and NEON compute the same bits. (For any CPU, where
+ * products and sums are rounded separately, the last bits differ.) */
 #ifndef TARE_CLUSTERERS_MINILM_KERNELS_H
 #define TARE_CLUSTERERS_MINILM_KERNELS_H
 
@@ -43,6 +44,8 @@ struct bert_kernels {
 extern const struct bert_kernels BERT_PLAIN;
 #if defined(__x86_64__)
 extern const struct bert_kernels BERT_AVX2, BERT_AVX512;
+#elif defined(__aarch64__)
+extern const struct bert_kernels BERT_NEON;
 #endif
 /* Returns the fastest table that runs here; TARE_CPU=ref or avx2 chooses a slower one. */
 const struct bert_kernels *bert_kernels_best(void);

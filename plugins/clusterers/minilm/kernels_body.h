@@ -174,12 +174,13 @@ TARGET static void gelu(float *x, int64_t n)
     }
 }
 
-TARGET INLINE float add_all(VEC v)
+/* Adds sixteen lanes in one tree, whatever the width of a vector. */
+TARGET INLINE float add_all(const VEC v[VECS])
 {
-    float lane[WIDTH];
-    store(lane, v);
+    float lane[PANEL];
+    for (int i = 0; i < VECS; i++) store(lane + i * WIDTH, v[i]);
 #pragma GCC unroll 4
-    for (int half = WIDTH / 2; half; half /= 2)
+    for (int half = PANEL / 2; half; half /= 2)
 #pragma GCC unroll 8
         for (int l = 0; l < half; l++) lane[l] += lane[l + half];
     return lane[0];
@@ -201,7 +202,7 @@ enum { SOFTMAX_ROWS = 8 };
 
 TARGET static void softmax(float *x, int64_t ld, int64_t t, int64_t n, float scale)
 {
-    const int64_t padded = (n + WIDTH - 1) / WIDTH * WIDTH;
+    const int64_t padded = (n + PANEL - 1) / PANEL * PANEL;
     const VEC s = splat(scale);
     for (int64_t row = 0; row < t; row += SOFTMAX_ROWS, x += SOFTMAX_ROWS * ld) {
         const int64_t rows = t - row < SOFTMAX_ROWS ? t - row : SOFTMAX_ROWS;
@@ -217,12 +218,14 @@ TARGET static void softmax(float *x, int64_t ld, int64_t t, int64_t n, float sca
         for (int64_t r = 0; r < rows; r++) {
             float *p = x + r * ld;
             const VEC m = splat(most[r]);
-            VEC sum = splat(0);
-            for (int64_t i = 0; i < padded; i += WIDTH) {
-                const VEC e = exp_vec((load(p + i) - m) * s);
-                store(p + i, e);
-                sum += e;
-            }
+            VEC sum[VECS];
+            for (int v = 0; v < VECS; v++) sum[v] = splat(0);
+            for (int64_t i = 0; i < padded; i += PANEL)
+                for (int v = 0; v < VECS; v++) {
+                    const VEC e = exp_vec((load(p + i + v * WIDTH) - m) * s);
+                    store(p + i + v * WIDTH, e);
+                    sum[v] += e;
+                }
             sums[r] = add_all(sum);
         }
         for (int64_t r = 0; r < rows; r++) {
@@ -241,18 +244,21 @@ TARGET static void norm(const struct bert_norm *o)
     float *x = o->x;
     for (int64_t row = 0; row < t; row++) {
         float *p = x + row * n;
-        VEC sum = splat(0), squares = splat(0);
-        for (int64_t i = 0; i < n; i += WIDTH) {
-            VEC v = load(p + i);
-            if (y) v += load(y + row * n + i);
-            store(p + i, v);
-            sum += v;
-        }
+        VEC sum[VECS], squares[VECS];
+        for (int v = 0; v < VECS; v++) sum[v] = squares[v] = splat(0);
+        for (int64_t i = 0; i < n; i += PANEL)
+            for (int v = 0; v < VECS; v++) {
+                VEC x_new = load(p + i + v * WIDTH);
+                if (y) x_new += load(y + row * n + i + v * WIDTH);
+                store(p + i + v * WIDTH, x_new);
+                sum[v] += x_new;
+            }
         const VEC mean = splat(add_all(sum) / (float)n);
-        for (int64_t i = 0; i < n; i += WIDTH) {
-            const VEC d = load(p + i) - mean;
-            squares = FMA(d, d, squares);
-        }
+        for (int64_t i = 0; i < n; i += PANEL)
+            for (int v = 0; v < VECS; v++) {
+                const VEC d = load(p + i + v * WIDTH) - mean;
+                squares[v] = FMA(d, d, squares[v]);
+            }
         const VEC scale = splat(1 / sqrtf(add_all(squares) / (float)n + eps));
         for (int64_t i = 0; i < n; i += WIDTH) store(p + i, FMA((load(p + i) - mean) * scale, load(gain + i), load(bias + i)));
     }

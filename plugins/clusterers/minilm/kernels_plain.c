@@ -45,6 +45,10 @@ const struct bert_kernels *bert_kernels_best(void)
 #if defined(__x86_64__)
     if (!(mask && !strcmp(mask, "avx2")) && __builtin_cpu_supports("avx512f")) return &BERT_AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &BERT_AVX2;
-#endif
     return &BERT_PLAIN;
+#elif defined(__aarch64__)
+    return &BERT_NEON;
+#else
+    return &BERT_PLAIN;
+#endif
 }

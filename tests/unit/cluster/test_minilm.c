@@ -11,6 +11,7 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "cluster/encode.h"
+#include "exact.h"
 
 #include <math.h>
 #include <string.h>
@@ -139,6 +140,19 @@ static void ids_and_embeddings_of_minilm(void **state)
         assert_ok(plugin_encode(g.encoder, &g.texts[i], 1, one, &e), &e);
         assert_memory_equal(one, out + i * g.width, (size_t)g.width * sizeof *one);
     }
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < 20 * g.width; i++) sum = sum * 0x100000001b3u + f32_bits(out[i]);
+    printf("checksum of the first 20 embeddings: %016llx\n", (unsigned long long)sum);
+    /* AVX2, AVX-512 and NEON compute the same bits */
+    struct plugin_instance *narrow;
+    setenv("TARE_CPU", "avx2", 1);
+    assert_ok(plugin_create(p, values, 0, NULL, &narrow, &e), &e);
+    unsetenv("TARE_CPU");
+    for (int64_t i = 0; i < 20; i++) {
+        assert_ok(plugin_encode(narrow, &g.texts[i], 1, one, &e), &e);
+        assert_memory_equal(one, out + i * g.width, (size_t)g.width * sizeof *one);
+    }
+    plugin_destroy(narrow);
     pool_free(pool);
     plugin_destroy(g.encoder);
     for (int64_t i = 0; i < g.n; i++) json_decref(g.lines[i]);

@@ -118,8 +118,8 @@ typedef void (*kernel_test)(const struct kernels *k, const struct kctx *c, const
 /* Run the test for every backend except ref and every pool; print those that this machine lacks. */
 static inline void each_backend(kernel_test test)
 {
-    static const char *const names[] = {"avx2",       "emu512",   "emu512bf16", "avx512",
-                                        "avx512bf16", "amx-avx2", "amx-avx512", "amx-native"};
+    static const char *const names[] = {"avx2",     "emu512",     "emu512bf16", "avx512", "avx512bf16",
+                                        "amx-avx2", "amx-avx512", "amx-native", "neon",   "amx-neon"};
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++) {
         const struct kernels *k;
         struct err e;

@@ -75,15 +75,17 @@ static void test_choice(void **state)
     setenv("TARE_CPU", "nothing", 1);
     assert_int_equal(kernels_cpu(NULL, &k, &e), TARE_E_INVALID);
     assert_non_null(strstr(e.message, "TARE_CPU"));
-    const char *const masks[] = {"ref", "avx2", "avx512", "avx512bf16"};
-    int runs[] = {1, 0, 0, 0};
+    const char *const masks[] = {"ref", "avx2", "avx512", "avx512bf16", "neon"};
+    int runs[] = {1, 0, 0, 0, 0};
 #if defined(__x86_64__)
     runs[1] = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     runs[2] = runs[1] && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     runs[3] = runs[2] && __builtin_cpu_supports("avx512bf16");
+#elif defined(__aarch64__)
+    runs[4] = 1;
 #endif
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         setenv("TARE_CPU", masks[i], 1);
         const tare_status status = kernels_cpu(NULL, &k, &e);
         if (i == 3 && runs[i] && status == TARE_E_UNSUPPORTED) {
@@ -99,9 +101,19 @@ static void test_choice(void **state)
         }
     }
     setenv("TARE_CPU", "amx", 1); /* with AMX or its fallback */
-    if (runs[1]) assert_ok(kernels_cpu(NULL, &k, &e), &e);
-    if (runs[1]) assert_true(!strncmp(k->name, "amx", 3));
+    if (runs[1] || runs[4]) {
+        assert_ok(kernels_cpu(NULL, &k, &e), &e);
+        assert_true(!strncmp(k->name, "amx", 3));
+    }
     unsetenv("TARE_CPU");
+    assert_ok(kernels_cpu(NULL, &k, &e), &e);
+}
+
+static void test_entries(void **state)
+{
+    (void)state;
+    const struct kernels *k;
+    struct err e;
     assert_ok(kernels_cpu(NULL, &k, &e), &e);
     /* entries that a table may leave NULL are NULL in all CPU tables */
     const struct kernels *plain;
@@ -125,6 +137,7 @@ int main(void)
 #ifdef TARE_CPU_EMU512
         cmocka_unit_test(test_dot),
 #endif
-        cmocka_unit_test(test_exp), cmocka_unit_test(test_log), cmocka_unit_test(test_bf16), cmocka_unit_test(test_choice)};
+        cmocka_unit_test(test_exp),    cmocka_unit_test(test_log),    cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_choice), cmocka_unit_test(test_entries)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
