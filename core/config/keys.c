@@ -111,7 +111,7 @@ const struct config_key CONFIG_KEYS[] = {
          "Standard deviation of a new model's normal weights; weights that write to the residual stream get 1/sqrt(2 L) of it. Narrow models learn faster with a larger one, about 1/sqrt(hidden_size)."),
 
     PATHS(data, train, "", KEY_FILES,
-         "Training rows: JSONL with id, question, answer (and completion for `tare sft`); prompt or messages may replace question, as in TRL. One file, several separated by commas, patterns such as data/part-?.jsonl, or builtin:arithmetic/SPLIT."),
+         "Training rows: JSONL with id, question, answer (and completion or parts for `tare sft`); prompt or messages may replace question, as in TRL. One file, several separated by commas, patterns such as data/part-?.jsonl, or builtin:arithmetic/SPLIT."),
     PATHS(data, eval, "", KEY_FILES, "Held-out rows, in the same form."),
     CHOICE(data, prompt, "chat", CHOICES_PROMPT,
            "chat renders the question through the model's chat template; plain uses it unchanged."),

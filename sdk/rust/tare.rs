@@ -761,7 +761,7 @@ const _: () = {
     assert!(size_of::<RawDataset>() == 72 && size_of::<RawDraw>() == 56 && size_of::<RawChoice>() == 24);
     assert!(size_of::<RawKept>() == 24 && size_of::<CurriculumTable>() == 88);
     assert!(size_of::<RawMessage>() == 72 && size_of::<Call>() == 56 && size_of::<RawEpisode>() == 120);
-    assert!(size_of::<RawAct>() == 88 && size_of::<Observation>() == 72 && size_of::<EnvironmentTable>() == 128);
+    assert!(size_of::<RawAct>() == 88 && size_of::<Observation>() == 72 && size_of::<EnvironmentTable>() == 136);
     assert!(size_of::<Descriptor>() == 120 && size_of::<PluginFile>() == 32);
 };
 
