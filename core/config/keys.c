@@ -216,6 +216,8 @@ const struct config_key CONFIG_KEYS[] = {
          "Bound on the loss of tokens with a negative advantage, as a multiple of the advantage; above 1. 0: off."),
     REAL(loss, kl_coef, "0", 0, BIG, 0,
          "Coefficient beta of the KL to the reference policy (the paper's 0). 0: no reference policy is loaded."),
+    REAL(loss, kl_floor, "1", 0, 1, 0,
+         "Final loss.kl_coef as a share of it: it changes linearly with the run's optimizer steps, once a step of the run. 1: constant."),
     REAL(loss, entropy_coef, "0", 0, BIG, 0,
          "Coefficient of the entropy bonus. The paper and its recipes use 0.01. In steps without any reward signal only the bonus moves the weights. 0: off."),
     CHOICE(loss, kl, "exact", CHOICES_KL,
