@@ -80,6 +80,11 @@ if cmp -s parts/model.safetensors all/model.safetensors; then bad '"loss" change
 sft guess guess.jsonl
 [ -e guess/model.safetensors ] && ok || bad 'no model of guess'
 
+# A run whose warm start has such rows passes its checks.
+printf 'include = sft.ini\n[run]\ndir = warm.run\n[data]\ntrain = parts.jsonl\n[sft]\nout = warm\n' > warm.ini
+printf '{"question":"1","answer":"1"}\n' > rows.jsonl
+printf '[run]\ndir = y\n[model]\npath = warm\nwarm_start = warm.ini\n[data]\ntrain = rows.jsonl\nprompt = plain\n[train]\nminibatch = 8\n[rollout]\nprompts = 1\n[verifier]\nplugins = exact\n' > run.ini
+"$TARE" config check run.ini > out.txt 2>&1 && ok || bad "config check: $(cat out.txt)"
 refused 3 'which are joined as they are; set data.prompt = plain' "$TARE" sft sft.ini run.dir=x data.train=parts.jsonl sft.out=x data.prompt=chat
 refused 1 "no environment named 'gues'; did you mean guess" "$TARE" env play gues
 refused 3 'highest: 99 is out of range' "$TARE" env play guess highest=99
