@@ -111,7 +111,7 @@ struct loss_config {
     enum aggregation aggregation;
     int64_t aggregation_length;        /* for constant; 0: rollout.max_new_tokens */
     double clip, clip_high, dual_clip; /* clip_high 0: as clip; dual_clip 0: off */
-    double kl_coef, entropy_coef;
+    double kl_coef, kl_floor, entropy_coef;
     enum kl_form kl;
     enum kl_weight kl_weight;
     enum kl_place kl_place;

@@ -111,7 +111,7 @@ const struct config_key CONFIG_KEYS[] = {
          "Standard deviation of a new model's normal weights; weights that write to the residual stream get 1/sqrt(2 L) of it. Narrow models learn faster with a larger one, about 1/sqrt(hidden_size)."),
 
     PATHS(data, train, "", KEY_FILES,
-         "Training rows: JSONL with id, question, answer (and completion for `tare sft`); prompt or messages may replace question, as in TRL. One file, several separated by commas, patterns such as data/part-?.jsonl, or builtin:arithmetic/SPLIT."),
+         "Training rows: JSONL with id, question, answer (and completion or parts for `tare sft`); prompt or messages may replace question, as in TRL. One file, several separated by commas, patterns such as data/part-?.jsonl, or builtin:arithmetic/SPLIT."),
     PATHS(data, eval, "", KEY_FILES, "Held-out rows, in the same form."),
     CHOICE(data, prompt, "chat", CHOICES_PROMPT,
            "chat renders the question through the model's chat template; plain uses it unchanged."),
@@ -216,6 +216,8 @@ const struct config_key CONFIG_KEYS[] = {
          "Bound on the loss of tokens with a negative advantage, as a multiple of the advantage; above 1. 0: off."),
     REAL(loss, kl_coef, "0", 0, BIG, 0,
          "Coefficient beta of the KL to the reference policy (the paper's 0). 0: no reference policy is loaded."),
+    REAL(loss, kl_floor, "1", 0, 1, 0,
+         "Final loss.kl_coef as a share of it: it changes linearly with the run's optimizer steps, once a step of the run. 1: constant."),
     REAL(loss, entropy_coef, "0", 0, BIG, 0,
          "Coefficient of the entropy bonus. The paper and its recipes use 0.01. In steps without any reward signal only the bonus moves the weights. 0: off."),
     CHOICE(loss, kl, "exact", CHOICES_KL,
