@@ -92,7 +92,9 @@ struct codebook_config {
 };
 
 struct environment_config {
-    const char *plugin; /* no key sets it yet: NULL */
+    const char *plugin;            /* empty: none */
+    int64_t max_turns, max_tokens; /* 0: no limit but the environment's; the model's context */
+    bool question;                 /* the row's question begins the prompt */
 };
 
 struct estimator_config {
