@@ -53,7 +53,7 @@ static tare_status act(const tare_value *v, void *session, tare_text text, tare_
     const int64_t digit = text.size == 2 ? environment_number((tare_text){text.data + 1, 1}) : -1;
     const char verb = digit >= 0 && digit < v[P_KEYS].i ? text.data[0] : '!';
     const int last = ++s->turn >= v[P_TURNS].i, answer = s->store[s->store[s->seen[0]]];
-    if (verb == 'g') s->seen[s->n_seen++] = s->store[digit];
+    if (verb == 'g' && !last) s->seen[s->n_seen++] = s->store[digit];
     tare_status status = name_state(s, out->state_key);
     if (!status && (verb == '=' || last)) status = tare_print(out->note, "the answer was %d", answer);
     if (status) return status;
