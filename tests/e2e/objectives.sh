@@ -24,7 +24,7 @@ done
 train run.dir=host_kl loss.kl_coef=0.05 loss.kl=exact || bad "kl_coef: $(tail -n 2 log.txt)"
 train run.dir=own_kl objective.plugin="$FIXTURES/own_kl.so" || bad "own_kl: $(tail -n 2 log.txt)"
 [ "$(weights own_kl)" = "$(weights host_kl)" ] && [ "$(weights own_kl)" != "$(weights ppo)" ] && ok || bad "an objective's own KL differs from the host's"
-# loss.kl_floor: the coefficient falls from the second step on; a resumed run goes on where it was.
+# loss.kl_floor: the coefficient falls from the second step; a resumed run continues there.
 for floor in 1 0.25; do
     train run.dir=floor_$floor loss.kl_coef=0.05 loss.kl_floor=$floor || bad "kl_floor: $(tail -n 2 log.txt)"
 done
