@@ -1,6 +1,7 @@
 # A thin wrapper for CMake. Two targets do all that a newcomer needs; both install missing packages if allowed.
 #   make quickstart   builds, makes a tiny model, trains it by reinforcement learning, prints the reward
 #                     before and after (about 3 minutes)
+#   make quickstart-agent   the same for episodes of several turns: guess a number (about 1 minute)
 #   make test         builds and runs the tests; the last lines count cases that ran, failed and were
 #                     skipped, with reasons
 #   make test-all     also runs every script of tests/e2e, an hour on two cores (docs/dev/testing.md)
@@ -24,7 +25,7 @@ LIBDIR ?=
 # prints one line per target
 BUILD_QUIETLY = MAKEFLAGS=--no-print-directory cmake --build $(BUILD) -j $(JOBS) | grep -vE '^\[.*(Building|Linking)|^Consolidate|^Scanning'; exit $${PIPESTATUS[0]}
 
-.PHONY: all build cuda docs quickstart test test-all bench bench-report install uninstall deb clean
+.PHONY: all build cuda docs quickstart quickstart-agent test test-all bench bench-report install uninstall deb clean
 all: build cuda
 
 build:
@@ -45,6 +46,9 @@ endif
 
 quickstart: build
 	$(BUILD)/tare train configs/quickstart.ini $(ARGS)
+
+quickstart-agent: build
+	@sh tools/agent.sh $(BUILD)/tare $(ARGS)
 
 test: TESTS = -LE deep
 test test-all:

@@ -50,6 +50,7 @@
 #endif
 #define VERBS_PLUGINS(X) \
     X(plugin, "list | info P | check P | new KIND NAME", "list, describe, test or create plugins") \
+    X(env, "list | describe | play | demo | check ...", "play environments, write rows of legal play") \
     X(estimate, "PLUGIN [key=value ...]", "read groups of rewards, write advantages") \
     X(verify, "PLUGIN [key=value ...]", "read completions and answers, write rewards and verdicts") \
     X(cluster, "train | inspect | assign | embed ...", "train codebooks; read text, write clusters or embeddings")

@@ -159,7 +159,7 @@ static tare_status try_answer(struct checker *k, const struct row *row, char *re
 static tare_status check_answer(struct checker *k, const struct row *row, char *reason, struct err *e)
 {
     const enum row_answer use = k->verify ? verify_row_answer(k->verify, 0) : ROW_ANSWER_COMPARED;
-    if (use == ROW_ANSWER_COMPARED && !row->answer.size && !row->completion.data)
+    if (use == ROW_ANSWER_COMPARED && !row->answer.size && !row->completion.data && !row->parts)
         snprintf(
             reason, 256, "\"answer\" is missing or empty%s",
             k->verify

@@ -11,7 +11,7 @@
 
 const char sft_usage[] =
     "usage: tare sft CONFIG [--resume [--allow-change]] [section.key=value ...]\n"
-    "Trains on rows with \"question\" and \"completion\", and writes the model to sft.out.\n"
+    "Trains on rows with \"question\" and \"completion\" (or \"parts\"), and writes the model to sft.out.\n"
     "  --resume         continue from the last complete checkpoint in SFT.OUT.training\n"
     "  --allow-change   with --resume: accept a configuration that changes the training from here on\n"
     "Without model.path, a new model is initialised as model.init and the keys after it specify (`tare config docs model`).\n";

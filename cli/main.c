@@ -178,7 +178,7 @@ int cli_end(tare_status status, const struct err *e)
 static void end_with_reader(const char *verb)
 {
     static const char *const prints[] = {"config", "data",  "doctor",   "tokenize", "detokenize",
-                                         "chat",   "score", "generate", "cluster"};
+                                         "chat",   "score", "generate", "cluster",  "env"};
     for (size_t i = 0; i < sizeof prints / sizeof *prints; i++)
         if (!strcmp(verb, prints[i])) signal(SIGPIPE, SIG_DFL);
 }

@@ -35,6 +35,7 @@ $(choices)
     verifier.plugins) tare plugin list 2> /dev/null | awk '\$1 == "verifier" { print \$2 }' ;;
     encoder.plugin) tare plugin list 2> /dev/null | awk '\$1 == "encoder" { print \$2 }' ;;
     codebook.plugin) tare plugin list 2> /dev/null | awk '\$1 == "codebook" { print \$2 }' ;;
+    environment.plugin) tare plugin list 2> /dev/null | awk '\$1 == "environment" { print \$2 }' ;;
     esac
 }
 EOF

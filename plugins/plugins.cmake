@@ -28,7 +28,7 @@ function(tare_builtin KIND NAME PART BUILT)
 endfunction()
 
 # plugins/KIND/common/*.c is shared by the plugins of a kind: compiled into each, exported by none.
-foreach(KIND estimators verifiers clusterers objectives curricula)
+foreach(KIND estimators verifiers clusterers objectives curricula environments)
     file(GLOB SHARED CONFIGURE_DEPENDS plugins/${KIND}/common/*.c)
     file(GLOB FILES CONFIGURE_DEPENDS plugins/${KIND}/*.c)
     foreach(FILE ${FILES})

@@ -19,7 +19,8 @@ enum rng_purpose {
     RNG_PLUGIN = 5,
     RNG_MINIBATCH = 6,
     RNG_DATA = 7,
-    RNG_VARIANCE = 8
+    RNG_VARIANCE = 8,
+    RNG_EPISODE = 9
 };
 
 struct rng_key {

@@ -77,6 +77,9 @@ enum batch_stage {
     X(ROLLOUT,   act_begin,       int64_t,            TURN,    OPTIONAL, 1)        /* first sampled token, from token_begin */     \
     X(ROLLOUT,   act_end,         int64_t,            TURN,    OPTIONAL, 1)        /* token after the last sampled one */          \
     X(ROLLOUT,   turn_finish,     uint8_t,            TURN,    OPTIONAL, 1)        /* enum finish */                               \
+    X(ROLLOUT,   turn_reward,     double,             TURN,    OPTIONAL, 1)        /* of the environment */                         \
+    X(ROLLOUT,   turn_state,      int64_t,            TURN,    OPTIONAL, 1)        /* equal: equal states before it; -1: none */   \
+    X(ROLLOUT,   episode_verdict, int32_t,            ROLLOUT, OPTIONAL, 1)        /* of the environment; 0: none */               \
     X(ROLLOUT,   sampled,         uint8_t,            TOKEN,   MASK,     1)        /* 0: context; logprob, entropy 0 */            \
     X(ROLLOUT,   ids,             int32_t,            TOKEN,   NUMBER,   1)                                                        \
     X(ROLLOUT,   logprob,         float,              TOKEN,   NUMBER,   1)        /* when sampled, at that temperature; nats */   \

@@ -25,7 +25,8 @@ tare_status collector_prompts(struct collector *c, const struct collect_request 
 {
     TRY(rollout_prompts(c->prompts, &request->chosen, &c->prompt_ids, b, c->arena, e));
     b->samples = request->samples;
-    return c->columns & COLLECT_PROMPT_TEXT ? keep_prompt_texts(c, b, e) : TARE_OK;
+    if (c->columns & COLLECT_PROMPT_TEXT) TRY(keep_prompt_texts(c, b, e));
+    return c->episodes ? episodes_prompts(c->episodes, request->key, b, c->arena, e) : TARE_OK;
 }
 
 /* ---------------------------------------------------------------- verification while sampling */
@@ -86,16 +87,22 @@ static tare_status set_policy_version(const struct collector *c, struct batch *o
 static tare_status sample_own(struct collector *c, struct rng_key key, struct err *e)
 {
     struct batch *own = &c->share.own;
-    const struct rollout_job job = {.config = &c->config, .params = c->params, .key = key, .cancelled = c->cancelled};
+    struct sample_episodes how;
+    struct rollout_job job = {.config = &c->config, .params = c->params, .key = key, .cancelled = c->cancelled};
     c->verify_failure = (struct err){0};
     if (!own->n_groups) return TARE_OK; /* more ranks than prompts */
     if (c->columns & COLLECT_VERSION) TRY(fault_point(c->comm ? c->comm->rank : 0, "sample", own->step, e));
     TRY(watch_completions(c, e));
+    if (c->episodes) {
+        TRY(episodes_reset(c->episodes, key, own, c->config.group_size, &how, e));
+        job.episodes = &how;
+    }
     const double began = clock_seconds();
     const tare_status status = rollout_run(c->sampler, &job, own, c->arena, e);
     c->seconds += clock_seconds() - began;
     sampler_watch(c->sampler, NULL);
     TRY(status);
+    if (c->episodes) TRY(episodes_columns(c->episodes, own, c->arena, e));
     if (c->columns & COLLECT_VERSION) TRY(set_policy_version(c, own, e));
     return c->tokenizer ? rollout_texts(c->tokenizer, c->model, own, c->arena, e) : TARE_OK;
 }

@@ -18,6 +18,7 @@
 #include "config/config.h"
 #include "data/prompt.h"
 #include "dist/deal.h"
+#include "episodes/episodes.h"
 #include "rollout/prompts.h"
 #include "rollout/rollout.h"
 #include "verify/verify.h"
@@ -35,9 +36,10 @@ struct collector {
     const struct tokenizer *tokenizer; /* NULL: completions stay token ids */
     const struct model *model;
     struct sampler *sampler;
-    struct verify *verifier; /* NULL: completions are not verified */
-    struct comm *comm;       /* NULL: one rank */
-    struct arena *arena;     /* of the batch */
+    struct verify *verifier;   /* NULL: completions are not verified */
+    struct episodes *episodes; /* NULL: a rollout is one completion */
+    struct comm *comm;         /* NULL: one rank */
+    struct arena *arena;       /* of the batch */
 
     /* Settings. */
     struct rollout_config config;       /* group_size, max_new_tokens */

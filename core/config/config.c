@@ -238,6 +238,13 @@ static tare_status find_plugins(struct config *c, struct err *e)
     return there && fs_is_dir(folder) ? assign_key(c, "run", "plugins", folder, "default", e) : TARE_OK;
 }
 
+/* An environment rewards its episodes itself: verifiers are used only if they are set. */
+static tare_status drop_default_verifier(struct config *c, struct err *e)
+{
+    if (!*c->environment.plugin || strcmp(config_where(c, "verifier", "plugins"), "default") != 0) return TARE_OK;
+    return assign_key(c, "verifier", "plugins", "", "default", e);
+}
+
 /* Resolves CONFIG: builtin:NAME, or the folder of a run. path: FS_PATH bytes. */
 static tare_status find_file(const char **file, char *path, struct err *e)
 {
@@ -276,6 +283,7 @@ static tare_status load_layers(struct config *c, const char *file, const char *c
     }
     for (int64_t i = 0; i < n; i++) TRY(err_note_fault(f, load_override(c, overrides[i], e), e));
     TRY(find_plugins(c, e));
+    TRY(drop_default_verifier(c, e));
     TRY(resolve_references(c, f, e));
     TRY(paths_resolve(c, recorded_dir, f, e));
     return config_check_relations(c, f, e);

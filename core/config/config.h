@@ -92,7 +92,9 @@ struct codebook_config {
 };
 
 struct environment_config {
-    const char *plugin; /* no key sets it yet: NULL */
+    const char *plugin;            /* empty: none */
+    int64_t max_turns, max_tokens; /* 0: no limit but the environment's; the model's context */
+    bool question;                 /* the row's question begins the prompt */
 };
 
 struct estimator_config {
@@ -111,7 +113,7 @@ struct loss_config {
     enum aggregation aggregation;
     int64_t aggregation_length;        /* for constant; 0: rollout.max_new_tokens */
     double clip, clip_high, dual_clip; /* clip_high 0: as clip; dual_clip 0: off */
-    double kl_coef, entropy_coef;
+    double kl_coef, kl_floor, entropy_coef;
     enum kl_form kl;
     enum kl_weight kl_weight;
     enum kl_place kl_place;

@@ -30,6 +30,8 @@ const struct config_section CONFIG_SECTIONS[] = {
      "A plugin that chooses the next rows, the number of rollouts for each, and the rollouts of a finished group that are kept. Its own parameters go in [curriculum.NAME]."},
     {"rollout", "The rollouts of a step: M prompts with G sampled completions each."},
     {"verifier", "How completions are rewarded. A plugin's own parameters go in [verifier.NAME]."},
+    {"environment",
+     "A plugin that answers the policy's turns, so that a rollout is an episode of several turns. Its own parameters go in [environment.NAME]."},
     {"encoder",
      "A plugin that turns a question into its embedding E(q), for codebooks that read embeddings. Its own parameters go in [encoder.NAME]."},
     {"codebook",
@@ -111,7 +113,7 @@ const struct config_key CONFIG_KEYS[] = {
          "Standard deviation of a new model's normal weights; weights that write to the residual stream get 1/sqrt(2 L) of it. Narrow models learn faster with a larger one, about 1/sqrt(hidden_size)."),
 
     PATHS(data, train, "", KEY_FILES,
-         "Training rows: JSONL with id, question, answer (and completion for `tare sft`); prompt or messages may replace question, as in TRL. One file, several separated by commas, patterns such as data/part-?.jsonl, or builtin:arithmetic/SPLIT."),
+         "Training rows: JSONL with id, question, answer (and completion or parts for `tare sft`); prompt or messages may replace question, as in TRL. One file, several separated by commas, patterns such as data/part-?.jsonl, or builtin:arithmetic/SPLIT."),
     PATHS(data, eval, "", KEY_FILES, "Held-out rows, in the same form."),
     CHOICE(data, prompt, "chat", CHOICES_PROMPT,
            "chat renders the question through the model's chat template; plain uses it unchanged."),
@@ -187,6 +189,15 @@ const struct config_key CONFIG_KEYS[] = {
     REAL(verifier, max_crash_share, "0.05", 0, 1, 0,
          "Stop the run if a larger share of a step's verdicts are crashes."),
 
+    PATHS(environment, plugin, "", KEY_PLUGINS,
+         "Environment plugin: a name (`tare env list`) or a file. Empty: a rollout is one completion. Its rewards are the reward component `environment`, and without verifier.plugins the only one; rollout.max_new_tokens counts the sampled tokens of all turns. For data.prompt = plain."),
+    INT(environment, max_turns, "0", 0, 1000000,
+        "Most turns of an episode; it ends after the last one. 0: the environment decides."),
+    INT(environment, max_tokens, "0", 0, MANY,
+        "Most tokens of an episode after its prompt, those of the environment included. 0: as many as the model's context has space for."),
+    BOOL(environment, question, "true",
+         "Begin the prompt with the row's question, before what the environment says at the beginning. false: the environment's text alone."),
+
     PATHS(encoder, plugin, "hashed", KEY_PLUGINS,
          "Encoder plugin E: a name (`tare plugin list`) or a file. It sees the row's question, never the rendered chat."),
 
@@ -216,6 +227,8 @@ const struct config_key CONFIG_KEYS[] = {
          "Bound on the loss of tokens with a negative advantage, as a multiple of the advantage; above 1. 0: off."),
     REAL(loss, kl_coef, "0", 0, BIG, 0,
          "Coefficient beta of the KL to the reference policy (the paper's 0). 0: no reference policy is loaded."),
+    REAL(loss, kl_floor, "1", 0, 1, 0,
+         "Final loss.kl_coef as a share of it: it changes linearly with the run's optimizer steps, once a step of the run. 1: constant."),
     REAL(loss, entropy_coef, "0", 0, BIG, 0,
          "Coefficient of the entropy bonus. The paper and its recipes use 0.01. In steps without any reward signal only the bonus moves the weights. 0: off."),
     CHOICE(loss, kl, "exact", CHOICES_KL,

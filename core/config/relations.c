@@ -25,6 +25,27 @@ static struct number_text in_digits(int64_t value)
     return n;
 }
 
+/* What an episode of several turns does not go with. */
+static tare_status check_environment(const struct config *c, struct err *e)
+{
+    const char *name = c->environment.plugin;
+    if (!*name) return TARE_OK;
+    if (c->data.prompt != PROMPT_PLAIN)
+        APART(c, environment, plugin, data, prompt, "%s", name, "chat",
+              "an environment's texts are appended as they are, without a chat template; set data.prompt = plain");
+    if (c->run.device == RUN_CUDA)
+        APART(c, environment, plugin, run, device, "%s", name, "cuda", "episodes are played on the CPU only");
+    if (c->rollout.off_policy)
+        APART(c, environment, plugin, rollout, off_policy, "%s", name, "true", "traces have one turn; remove one of the two");
+    if (c->relift.rows)
+        APART(c, environment, plugin, relift, rows, "%s", name, in_digits(c->relift.rows).text,
+              "ReLIFT's supervised rows have one turn; set relift.rows = 0");
+    if (c->process_reward.implicit)
+        APART(c, environment, plugin, process_reward, implicit, "%s", name, "true",
+              "the process reward model reads single completions; set process_reward.implicit = false");
+    return TARE_OK;
+}
+
 static tare_status check_rollout(const struct config *c, struct err *e)
 {
     const int64_t all = c->rollout.prompts * c->rollout.group_size;
@@ -246,6 +267,7 @@ tare_status config_check_relations(const struct config *c, struct faults *faults
         check_run,
         /* without a file (`tare generate MODEL rollout.group_size=1`) nothing is trained */
         c->file ? check_rollout : NULL,
+        check_environment,
         check_sums,
         check_ranks,
         check_export,

@@ -71,7 +71,7 @@ static tare_status check_parsed(struct checking *k, const struct row *row, int64
     text = lines_hash_text(lines_hash_text(text, row->messages), row->completion);
     for (int64_t i = 0; i < row->n_choices; i++) text = lines_hash_text(text, row->choices[i]);
     TRY(hash_set_add(&k->questions, text, place_of(k, number), &earlier, e));
-    if (earlier >= 0) return tell_duplicate(k, "question", earlier, reason), TARE_OK;
+    if (earlier >= 0 && !row->parts) return tell_duplicate(k, "question", earlier, reason), TARE_OK;
     TRY(last_role(row, role, e));
     if (!strcmp(role, "assistant"))
         return snprintf(

@@ -148,6 +148,33 @@ static tare_status read_choices(const struct reader *r, struct row *out, struct 
     return TARE_OK;
 }
 
+/* Reads "parts": [{"text": ..., "loss": true or false}, ...]. */
+static tare_status read_parts(const struct reader *r, struct row *out, struct err *e)
+{
+    const json_t *list = find_field(r, "parts");
+    struct row_part *parts;
+    bool learns = false;
+    if (!list) return TARE_OK;
+    if (out->completion.data) FAIL(e, TARE_E_INVALID, "%s: has both \"completion\" and \"parts\"; remove one of them", r->where);
+    const size_t n = json_is_array(list) ? json_array_size(list) : 0;
+    TRY(arena_new(r->arena, &parts, n, e));
+    for (size_t i = 0; i < n; i++) {
+        const json_t *part = json_array_get(list, i), *text = json_object_get(part, "text"), *loss = json_object_get(part, "loss");
+        if (!json_is_string(text) || !json_is_boolean(loss))
+            FAIL(e, TARE_E_INVALID, "%s: \"parts\"[%zu] must be an object with the string \"text\" and true or false as \"loss\"",
+                 r->where, i);
+        TRY(keep_text(r, json_string_value(text), (int64_t)json_string_length(text), &parts[i].text, e));
+        parts[i].loss = json_is_true(loss);
+        learns = learns || parts[i].loss;
+    }
+    if (!learns)
+        FAIL(e, TARE_E_INVALID, "%s: \"parts\" must be a list of {\"text\",\"loss\"}, at least one of which has \"loss\": true",
+             r->where);
+    out->parts = parts;
+    out->n_parts = (int64_t)n;
+    return TARE_OK;
+}
+
 static tare_status read_messages(const struct reader *r, const char *key, struct row *out, struct err *e)
 {
     const json_t *list = find_field(r, key), *m;
@@ -228,6 +255,7 @@ static tare_status read_fields(const struct reader *r, struct row *out, struct e
     TRY(read_question(r, out, e));
     TRY(read_text(r, "answer", true, &out->answer, e));
     TRY(read_text(r, "completion", false, &out->completion, e));
+    TRY(read_parts(r, out, e));
     TRY(read_text(r, "subject", true, &out->subject, e));
     TRY(read_id(r, out, e));
     TRY(read_choices(r, out, e));
@@ -301,6 +329,7 @@ static void hash_rows(struct dataset *d)
         const tare_text parts[] = {{r->id, (int64_t)strlen(r->id)}, r->question, r->answer, r->completion, r->messages};
         for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) h = lines_hash_text(h, parts[k]);
         for (int64_t k = 0; k < r->n_choices; k++) h = lines_hash_text(h, r->choices[k]);
+        for (int64_t k = 0; k < r->n_parts; k++) h = lines_hash_text(h + r->parts[k].loss, r->parts[k].text);
     }
     d->hash = h;
 }

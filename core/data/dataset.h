@@ -12,14 +12,23 @@
 
 #include <stdbool.h>
 
+/* A part of an example of several turns: an act of the policy, which is learnt, or a text that
+ * answers it. */
+struct row_part {
+    tare_text text;
+    bool loss;
+};
+
 struct row {
     const char *id; /* "line-12" if the file has none */
     bool has_id;
     tare_text question; /* valid UTF-8, not empty */
     /* size 0: none (for supervised training, and for verifiers that do not compare with it) */
     tare_text answer;
-    tare_text completion; /* {NULL, 0}: none */
-    tare_text subject;    /* {NULL, 0}: none */
+    tare_text completion;         /* {NULL, 0}: none */
+    const struct row_part *parts; /* for supervised training, instead of the completion */
+    int64_t n_parts;
+    tare_text subject; /* {NULL, 0}: none */
     /* JSON text of the array that replaces the single user message; {NULL, 0}: none */
     tare_text messages;
     const tare_text *choices;

@@ -198,6 +198,7 @@ struct collector engine_collector(const struct engine *g, struct arena *arena)
                               .model = g->model,
                               .sampler = g->sampler,
                               .verifier = g->verify,
+                              .episodes = g->episodes,
                               .comm = g->comm,
                               .arena = arena};
 }
@@ -255,6 +256,23 @@ static tare_status open_verifier(struct engine *g, struct err *e)
     return err_as_config(verify_open(g->config, &search, &env, &g->verify, e), e);
 }
 
+static tare_status open_sampler(struct engine *g, struct err *e)
+{
+    const struct config *c = g->config;
+    const struct plugin_search search = {.folder = c->run.plugins};
+    if (*c->environment.plugin)
+        TRY(err_as_config(episodes_open(&(struct episodes_options){.config = &c->environment,
+                                                                   .search = &search,
+                                                                   .settings = c->params,
+                                                                   .env = g->env,
+                                                                   .tokenizer = g->tokenizer,
+                                                                   .model = g->model,
+                                                                   .ranks = g->comm ? g->comm->size : 1},
+                                        &g->episodes, e),
+                          e));
+    return sampler_new(g->model, c->rollout.batch, c->rollout.kv_tokens, &g->sampler, e);
+}
+
 /* all: the parts that are opened together */
 static tare_status open_part(struct engine *g, unsigned part, unsigned all, struct err *e)
 {
@@ -282,7 +300,7 @@ static tare_status open_part(struct engine *g, unsigned part, unsigned all, stru
     case ENGINE_SAMPLING:
         return open_sampling(g, e);
     case ENGINE_SAMPLER:
-        return sampler_new(g->model, c->rollout.batch, c->rollout.kv_tokens, &g->sampler, e);
+        return open_sampler(g, e);
     default:
         return TARE_OK;
     }
@@ -444,6 +462,7 @@ void engine_close(struct engine *g)
     trainer_free(g->reward_trainer);
     trainer_free(g->trainer);
     objective_free(g->objective);
+    episodes_close(g->episodes);
     sampler_free(g->sampler);
     model_free(g->reward_model);
     model_free(g->reference);

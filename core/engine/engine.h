@@ -62,6 +62,7 @@ struct engine {
     struct prompts *prompts;
     struct sample_params sampling, evaluating;
     struct sampler *sampler;
+    struct episodes *episodes;   /* opened with the sampler; NULL: no environment.plugin */
     struct objective *objective; /* the policy's loss; NULL until engine_open_objective */
     struct trainer *trainer;
     /* The process reward model of [process_reward], its trainer and its optimizer's settings; NULL:

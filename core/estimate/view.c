@@ -27,14 +27,30 @@ static tare_status filled(struct arena *a, int64_t n, int64_t size, const void *
     return TARE_OK;
 }
 
-/* Reward of each turn. The rollout's reward is that of its last turn: the others have none. */
+/* Reward of each turn: the environment's, and in the last turn the rest of the rollout's reward. */
 static tare_status turn_rewards(const struct batch *b, const struct turns *turns, struct arena *a, const void **out, struct err *e)
 {
     double *x;
     *out = b->reward;
     if (!b->turn_begin) return TARE_OK;
     TRY(arena_new(a, &x, turns->n + 1, e));
-    for (int64_t i = 0; i < b->n_rollouts; i++) x[turns->begin[i + 1] - 1] = b->reward[i];
+    for (int64_t i = 0; i < b->n_rollouts; i++) {
+        double rest = b->reward[i];
+        for (int64_t u = turns->begin[i]; b->turn_reward && u < turns->begin[i + 1]; u++) {
+            x[u] = turns->at[u] >= 0 ? b->turn_reward[turns->at[u]] : 0;
+            rest -= x[u];
+        }
+        x[turns->begin[i + 1] - 1] += rest;
+    }
+    *out = x;
+    return TARE_OK;
+}
+
+static tare_status turn_states(const struct batch *b, const struct turns *turns, struct arena *a, const void **out, struct err *e)
+{
+    int64_t *x;
+    TRY(arena_new(a, &x, turns->n + 1, e));
+    for (int64_t u = 0; u < turns->n; u++) x[u] = b->turn_state && turns->at[u] >= 0 ? b->turn_state[turns->at[u]] : -1;
     *out = x;
     return TARE_OK;
 }
@@ -91,7 +107,8 @@ static tare_status find_column(const struct view_source *from, enum column_id id
         out->n = U;
         return turn_rewards(b, from->turns, a, &out->data, e);
     case COLUMN_TURN_STATE:
-        return CONSTANT(int64_t, U, -1);
+        out->n = U;
+        return turn_states(b, from->turns, a, &out->data, e);
     case COLUMN_TURN_FINISH:
         out->n = U;
         return turn_finishes(b, from->turns, a, &out->data, e);

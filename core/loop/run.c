@@ -167,8 +167,11 @@ static tare_status add_plugins(const struct run *r, struct manifest *m, struct m
                                struct err *e)
 {
     const struct plugin_instance *const instances[] = {estimate_instance(r->learner.estimator),
-                                                       objective_instance(r->engine.objective), curriculum_instance(r->curriculum),
-                                                       r->cluster.encoder, r->cluster.codebook};
+                                                       objective_instance(r->engine.objective),
+                                                       curriculum_instance(r->curriculum),
+                                                       r->cluster.encoder,
+                                                       r->cluster.codebook,
+                                                       r->engine.episodes ? episodes_instance(r->engine.episodes) : NULL};
     const struct verify *v = r->engine.verify;
     const char *identity;
     for (size_t k = 0; k < sizeof instances / sizeof *instances; k++) {

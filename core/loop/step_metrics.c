@@ -66,6 +66,7 @@ static void length_metrics(struct run *r)
     observe_set(r->observe, "response_length/mean", sum / (double)b->n_rollouts);
     observe_set(r->observe, "response_length/max", most);
     observe_set(r->observe, "response_length/clip_ratio", cut / (double)b->n_rollouts);
+    if (b->turn_begin) observe_set(r->observe, "rollout/turns", (double)b->n_turns / (double)b->n_rollouts);
     observe_set(r->observe, "prompt_length/mean", (double)b->prompt_begin[b->n_groups] / (double)b->n_groups);
 }
 

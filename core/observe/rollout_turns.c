@@ -11,6 +11,7 @@ static json_t *turn_json(const struct batch *b, int64_t u, bool *bad)
     if (!turn) *bad = true;
     json_put(turn, bad, "begin", json_integer(b->act_begin[u]));
     json_put(turn, bad, "end", json_integer(b->act_end[u]));
+    if (b->turn_reward) json_put(turn, bad, "reward", json_real(b->turn_reward[u]));
     if (b->turn_finish) json_put(turn, bad, "finish", json_string(batch_finish_name(b->turn_finish[u])));
     return turn;
 }

@@ -228,7 +228,7 @@ static tare_status check_sft(const struct config *c, int depth, struct err *e)
     TRY(dataset_of(c, "train", &d, e));
     tare_status status = TARE_OK;
     for (int64_t i = 0; !status && i < d.n; i++)
-        if (!d.rows[i].completion.data)
+        if (!d.rows[i].completion.data && !d.rows[i].parts)
             status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
                              "%s: \"completion\" is missing; supervised training needs one in every row", d.rows[i].where);
     dataset_free(&d);

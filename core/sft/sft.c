@@ -17,20 +17,39 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Appends completion and EOS of row m to the batch. With train_on_prompt the prompt except its
- * first token comes before them. */
+/* Marks the ids since the last mark: learnt, or context. */
+static tare_status mark_ids(struct sft *s, bool learnt, struct err *e)
+{
+    const int64_t begin = s->sampled.size;
+    TRY(str_reserve(&s->sampled, s->ids.n - begin, e));
+    memset(s->sampled.data + begin, learnt, (size_t)(s->ids.n - begin));
+    s->sampled.size = s->ids.n;
+    return TARE_OK;
+}
+
+/* Appends a text that is learnt, with EOS, or context. */
+static tare_status append_text(struct sft *s, tare_text text, bool learnt, struct err *e)
+{
+    int32_t end;
+    TRY(tokenizer_encode(s->engine.tokenizer, text.data, text.size, &s->ids, e));
+    TRY(engine_end_id(&s->engine, &end, e));
+    if (learnt) TRY(token_ids_add(&s->ids, end, e));
+    return mark_ids(s, learnt, e);
+}
+
+/* Appends completion and EOS of row m to the batch, or its parts. With train_on_prompt the prompt
+ * except its first token comes before them. */
 static tare_status append_row(struct sft *s, struct batch *b, int64_t m, struct err *e)
 {
     const struct row *row = b->row[m];
-    int32_t end;
-    if (!row->completion.data)
+    if (!row->completion.data && !row->parts)
         FAIL(e, TARE_E_INVALID, "%s: \"completion\" is missing; supervised training needs one in every row", row->where);
     b->token_begin[m] = s->ids.n;
     if (s->config->sft.train_on_prompt)
         for (int64_t i = b->prompt_begin[m] + 1; i < b->prompt_begin[m + 1]; i++) TRY(token_ids_add(&s->ids, b->prompt_ids[i], e));
-    TRY(tokenizer_encode(s->engine.tokenizer, row->completion.data, row->completion.size, &s->ids, e));
-    TRY(engine_end_id(&s->engine, &end, e));
-    TRY(token_ids_add(&s->ids, end, e));
+    TRY(mark_ids(s, true, e));
+    if (row->completion.data) TRY(append_text(s, row->completion, true, e));
+    for (int64_t k = 0; k < row->n_parts; k++) TRY(append_text(s, row->parts[k].text, row->parts[k].loss, e));
     b->token_begin[m + 1] = s->ids.n;
     const int64_t length = b->prompt_begin[m + 1] - b->prompt_begin[m] + b->token_begin[m + 1] - b->token_begin[m];
     if (length > s->engine.model->shape.max_position)
@@ -52,9 +71,10 @@ static tare_status next_batch(struct sft *s, struct batch *b, struct err *e)
 {
     const int64_t n = s->config->sft.batch;
     int64_t *rows;
+    bool parts = false;
     struct arena *a = &s->arena;
     arena_reset(a);
-    s->ids.n = 0;
+    s->ids.n = s->sampled.size = 0;
     TRY(arena_new(a, &rows, n, e));
     TRY(order_next(&s->engine.order, &s->cursor, n, rows, NULL, e));
     TRY(rollout_prompts(s->engine.prompts, &(struct chosen_rows){&s->engine.train, rows, NULL, n}, &s->prompt_ids, b, a, e));
@@ -63,7 +83,9 @@ static tare_status next_batch(struct sft *s, struct batch *b, struct err *e)
     for (int64_t m = 0; m < n; m++) {
         b->group_begin[m + 1] = m + 1;
         TRY(append_row(s, b, m, e));
+        parts = parts || b->row[m]->parts;
     }
+    b->sampled = parts ? (uint8_t *)s->sampled.data : NULL;
     if (s->config->sft.train_on_prompt) keep_first_prompt_tokens(b);
     b->ids = s->ids.data;
     b->n_rollouts = n;
@@ -122,6 +144,16 @@ static tare_status prepare_start(struct sft *s, enum sft_start start, struct err
     return s->ended ? TARE_OK : warm_start(s->config, e);
 }
 
+/* Parts are joined as they are, without a chat template. */
+static tare_status check_parts(const struct config *c, const struct dataset *d, struct err *e)
+{
+    for (int64_t i = 0; c->data.prompt == PROMPT_CHAT && i < d->n; i++)
+        if (d->rows[i].parts)
+            FAIL(e, TARE_E_CONFIG, "%s: the row has \"parts\", which are joined as they are; set data.prompt = plain",
+                 d->rows[i].where);
+    return TARE_OK;
+}
+
 static tare_status check_keys(const struct config *c, struct err *e)
 {
     if (c->train.on_nonfinite == NONFINITE_ROLLBACK)
@@ -143,6 +175,7 @@ static tare_status sft_open(struct sft *s, enum sft_start start, struct err *e)
         FAIL(e, TARE_E_CONFIG,
              "%s: data.train gives the files weights, but supervised training takes every row once per epoch; remove the weights",
              config_where(c, "data", "train"));
+    TRY(check_parts(c, &g->train, e));
     s->steps = c->sft.steps ? c->sft.steps : c->sft.epochs * ((g->train.n + c->sft.batch - 1) / c->sft.batch);
     TRY(comm_agree(&s->comm, prepare_start(s, start, e), e));
     TRY(s->comm.broadcast(&s->comm, &s->ended, sizeof s->ended, 0, e));
@@ -161,6 +194,7 @@ static void sft_close(struct sft *s)
     engine_close(&s->engine);
     token_ids_free(&s->prompt_ids);
     token_ids_free(&s->ids);
+    str_free(&s->sampled);
     arena_free(&s->arena);
     if (s->comm.free) s->comm.free(&s->comm);
 }

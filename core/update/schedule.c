@@ -17,3 +17,9 @@ double schedule_lr(const struct train_config *c, int64_t s, int64_t total)
     if (c->schedule == SCHEDULE_LINEAR) shape = 1 - x;
     return c->lr * (c->lr_floor + (1 - c->lr_floor) * shape);
 }
+
+double schedule_kl_coef(const struct loss_config *c, int64_t s, int64_t total)
+{
+    const double x = s < total ? (double)s / (double)total : 1;
+    return c->kl_coef * (1 - (1 - c->kl_floor) * x);
+}

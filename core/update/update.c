@@ -8,6 +8,7 @@
 #include "update/loss.h"
 #include "update/microbatch.h"
 #include "update/optimizer.h"
+#include "update/schedule.h"
 #include "update/token_weights.h"
 
 #include <math.h>
@@ -64,9 +65,8 @@ static tare_status work_new(struct trainer *t, const struct batch *b, struct wor
 
 /* Marks the rollouts whose advantages are all 0, if nothing but the advantage can give a token a
  * gradient. */
-static tare_status find_zero(struct trainer *t, const struct batch *b, struct work *w, struct err *e)
+static tare_status find_zero(struct trainer *t, const struct loss_config *c, const struct batch *b, struct work *w, struct err *e)
 {
-    const struct loss_config *c = t->loss;
     const bool other_terms = c->entropy_coef != 0 || (c->kl_coef > 0 && c->kl_place == KL_IN_LOSS);
     if (!t->train->skip_zero || other_terms || !objective_zero_at_zero(t->objective)) return TARE_OK;
     TRY(arena_new(&t->work, &w->zero, b->n_rollouts, e));
@@ -191,9 +191,9 @@ static tare_status run_minibatches(struct trainer *t, struct work *w, struct pol
 
 /* For kl_place = reward, replaces *b by a copy: the KL from each token on is subtracted from its
  * advantage. Tokens of traces have no old policy, and no KL. */
-static tare_status reward_kl(struct trainer *t, const float *old, const struct batch **b, struct err *e)
+static tare_status reward_kl(struct trainer *t, const struct loss_config *c, const float *old, const struct batch **b,
+                             struct err *e)
 {
-    const struct loss_config *c = t->loss;
     const struct batch *from = *b;
     struct batch *to;
     if (c->kl_place != KL_IN_REWARD || !(c->kl_coef > 0)) return TARE_OK;
@@ -227,9 +227,11 @@ tare_status update_run(struct trainer *t, const struct batch *b, struct update_r
     TRY(work_new(t, b, &w, e));
     TRY(proof_weights_fault(t->m, e));
     struct tally sum = {0};
+    struct loss_config loss = *t->loss;
+    loss.kl_coef = schedule_kl_coef(t->loss, t->optimizer_steps, t->total_steps);
     struct policy_loss p = {.objective = t->objective,
                             .b = b,
-                            .c = t->loss,
+                            .c = &loss,
                             .columns = {.old = b->logprob, .weight = w.weight, .owner = w.owner},
                             .ratio = w.ratio,
                             .stops = t->train->on_nonfinite == NONFINITE_STOP,
@@ -240,8 +242,8 @@ tare_status update_run(struct trainer *t, const struct batch *b, struct update_r
         p.columns.sampled = b->logprob;
         if (t->loss->rollout_is == ROLLOUT_IS_TIS) p.sampled = b->logprob;
     }
-    TRY(reward_kl(t, p.columns.old, &p.b, e));
-    TRY(find_zero(t, p.b, &w, e));
+    TRY(reward_kl(t, &loss, p.columns.old, &p.b, e));
+    TRY(find_zero(t, &loss, p.b, &w, e));
     TRY(objective_begin(t->objective, p.b, &p.columns, e));
     t->largest_advantage = largest_advantage(p.b);
     const tare_status status = run_minibatches(t, &w, &p, &sum, r, e);

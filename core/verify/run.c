@@ -220,7 +220,23 @@ static double overlong_penalty(const struct verify_options *o, const struct veri
     return over <= 0 ? 0 : -o->overlong_penalty * fmin(1, over / (double)o->overlong_buffer);
 }
 
-/* Adds the weighted rewards in the verifiers' order. */
+static double part_of_reward(const struct verify *v, int64_t c, const struct verify_item *item, const double *part, double sum)
+{
+    if (c < v->n_verifiers) return v->verifiers[c].weight * part[c];
+    return v->options.environment && c == v->n_verifiers ? item->episode_reward : overlong_penalty(&v->options, item, sum);
+}
+
+/* The verdict on an episode; the rollout's if there is no verifier. */
+static void judge_episode(const struct verify *v, struct verify_item *item, int32_t *verdicts)
+{
+    const double r = item->episode_reward;
+    const int32_t by_reward = r >= 1 ? TARE_VERDICT_CORRECT : r > 0 ? TARE_VERDICT_PARTIAL : TARE_VERDICT_WRONG;
+    const int32_t verdict = item->episode_verdict ? item->episode_verdict : by_reward;
+    if (verdicts) verdicts[v->n_verifiers] = verdict;
+    if (!v->n_verifiers) item->verdict = verdict;
+}
+
+/* Adds the weighted rewards in the order of the components. */
 static tare_status add_up(struct verify *v, struct verify_item *items, int64_t n, const double *part, double *component,
                           struct err *e)
 {
@@ -228,8 +244,7 @@ static tare_status add_up(struct verify *v, struct verify_item *items, int64_t n
     for (int64_t i = 0; i < n; i++) {
         double sum = 0;
         for (int64_t c = 0; c < C; c++) {
-            const double x = c < v->n_verifiers ? v->verifiers[c].weight * part[i * v->n_verifiers + c]
-                                                : overlong_penalty(&v->options, &items[i], sum);
+            const double x = part_of_reward(v, c, &items[i], part + i * v->n_verifiers, sum);
             if (component) component[i * C + c] = x;
             sum += x;
         }
@@ -262,6 +277,8 @@ tare_status verify_items(struct verify *v, struct verify_item *items, int64_t n,
         FAIL(e, TARE_E_PLUGIN,
              "%lld of %lld verifier calls crashed, above verifier.max_crash_share = %g; run `tare plugin check` for details",
              (long long)crashed, (long long)(n * v->n_verifiers), v->options.max_crash_share);
+    for (int64_t i = 0; i < n && v->options.environment; i++)
+        judge_episode(v, &items[i], parts.verdict ? parts.verdict + i * verify_n_components(v) : NULL);
     return add_up(v, items, n, j.part, parts.component, e);
 }
 
@@ -288,8 +305,14 @@ static void fill_items(const struct batch *b, struct verify_item *items, struct 
             items[i].tokens = batch_length(b, i);
             items[i].finish = b->finish[i];
             items[i].off_policy = b->off_policy && b->off_policy[i];
+            items[i].episode_verdict = b->episode_verdict ? b->episode_verdict[i] : 0;
+            if (b->turn_reward) {
+                items[i].turns = b->turn_begin[i + 1] - b->turn_begin[i];
+                for (int64_t u = b->turn_begin[i]; u < b->turn_begin[i + 1]; u++) items[i].episode_reward += b->turn_reward[u];
+            }
             items[i].extracted = &text[2 * i];
             items[i].note = &text[2 * i + 1];
+            items[i].extracted->size = items[i].note->size = 0; /* where no verifier writes */
         }
 }
 

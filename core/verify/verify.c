@@ -60,6 +60,9 @@ static tare_status take_name(struct verify *v, struct verifier *f, const char *a
              "verifier.plugins: invalid verifier name '%s': use lowercase letters, digits and '_', starting with a letter", name);
     if (!strcmp(name, "overlong"))
         FAIL(e, TARE_E_CONFIG, "verifier.plugins: the name overlong is reserved for verifier.overlong; choose another");
+    if (!strcmp(name, "environment"))
+        FAIL(e, TARE_E_CONFIG,
+             "verifier.plugins: the name environment is reserved for the rewards of environment.plugin; choose another");
     for (int64_t c = 0; c < v->n_verifiers; c++)
         if (!strcmp(v->verifiers[c].name, name))
             FAIL(
@@ -164,7 +167,8 @@ static tare_status add_all(struct verify *v, const struct config *c, const struc
         TRY(verify_add(v, &use, search, c->params, env, e));
         TRY(verify_list_next(&list, &use, &more, e));
     }
-    if (!v->n_verifiers) FAIL(e, TARE_E_CONFIG, "verifier.plugins is empty; set it, for instance to number");
+    if (!v->n_verifiers && !v->options.environment)
+        FAIL(e, TARE_E_CONFIG, "verifier.plugins is empty; set it, for instance to number");
     return TARE_OK;
 }
 
@@ -187,6 +191,7 @@ tare_status verify_open(const struct config *c, const struct plugin_search *sear
         .overlong_buffer = k->overlong_buffer,
         .max_new_tokens = c->rollout.max_new_tokens,
         .overlong_penalty = k->overlong_penalty,
+        .environment = *c->environment.plugin != 0,
     };
     if (o.overlong == OVERLONG_LINEAR && (o.overlong_buffer < 1 || o.overlong_buffer > o.max_new_tokens))
         FAIL(e, TARE_E_CONFIG,
@@ -213,7 +218,7 @@ tare_status verify_open(const struct config *c, const struct plugin_search *sear
 
 int64_t verify_n_components(const struct verify *v)
 {
-    return v->n_verifiers + (v->options.overlong != OVERLONG_NONE);
+    return v->n_verifiers + v->options.environment + (v->options.overlong != OVERLONG_NONE);
 }
 
 bool verify_gives_segments(const struct verify *v)
@@ -223,7 +228,7 @@ bool verify_gives_segments(const struct verify *v)
 
 const char *verify_component_name(const struct verify *v, int64_t c)
 {
-    return c < v->n_verifiers ? v->verifiers[c].name : "overlong";
+    return c < v->n_verifiers ? v->verifiers[c].name : v->options.environment && c == v->n_verifiers ? "environment" : "overlong";
 }
 
 const struct plugin *verify_plugin(const struct verify *v, int64_t c)

@@ -2,7 +2,8 @@
  *
  *   reward_i = sum_c weight_c r_c(completion_i, row_i) + overlong_i
  *
- * component [N, C] holds the summands, overlong last.
+ * component [N, C] holds the summands: the verifiers' in their order, the environment's (the sum over
+ * the turns of an episode), overlong.
  *
  * The verifiers (verifier.plugins = "math:1 format:0.1", or "math math as strict:0.5") are plugins.
  * The first one gives the verdict, the extracted text and the note. Each completion is verified
@@ -48,6 +49,7 @@ struct verify_options {
     enum overlong overlong;
     int64_t overlong_buffer, max_new_tokens;
     double overlong_penalty;
+    bool environment; /* the rewards of episodes are a component, before overlong */
 };
 
 tare_status verify_new(const struct verify_options *options, struct verify **out, struct err *e);
@@ -103,6 +105,8 @@ struct verify_item {
     int64_t turns;          /* 0: unknown */
     int32_t finish;         /* TARE_FINISH_... */
     bool off_policy;
+    double episode_reward;                /* of the environment, for verify_options.environment */
+    int32_t episode_verdict;              /* TARE_VERDICT_...; 0: by the reward */
     struct verify_text *extracted, *note; /* outputs of the first verifier; NULL: not wanted */
     tare_segment *segment;                /* the caller's buffer, [segment_capacity], or NULL */
     int64_t segment_capacity;

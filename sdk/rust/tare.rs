@@ -708,6 +708,7 @@ struct EnvironmentTable {
     step: unsafe extern "C" fn(MeMut, *const MeMut, *const *const RawAct, *const *mut Observation, i64, Fail) -> Status,
     save_session: Option<unsafe extern "C" fn(MeMut, Me, *const Stream, Fail) -> Status>,
     load_session: Option<unsafe extern "C" fn(MeMut, MeMut, *const Stream, Fail) -> Status>,
+    suggest: Option<unsafe extern "C" fn(MeMut, Me, *const u64, *const Stream, Fail) -> Status>,
 }
 
 #[repr(C)]
@@ -777,7 +778,7 @@ const _: () = {
     assert!(size_of::<RawDataset>() == 72 && size_of::<RawDraw>() == 56 && size_of::<RawChoice>() == 24);
     assert!(size_of::<RawKept>() == 24 && size_of::<CurriculumTable>() == 88);
     assert!(size_of::<RawMessage>() == 72 && size_of::<Call>() == 56 && size_of::<RawEpisode>() == 120);
-    assert!(size_of::<RawAct>() == 88 && size_of::<Observation>() == 72 && size_of::<EnvironmentTable>() == 128);
+    assert!(size_of::<RawAct>() == 88 && size_of::<Observation>() == 72 && size_of::<EnvironmentTable>() == 136);
     assert!(size_of::<Descriptor>() == 120 && size_of::<PluginFile>() == 32);
 };
 
@@ -1588,9 +1589,10 @@ pub trait Codebook: Plugin {
 }
 
 /// A Session holds what one episode needs. SAVES_SESSIONS: save_session and load_session are
-/// offered. HAS_CARD: card is offered. Draft, as the whole kind.
+/// offered. HAS_CARD, SUGGESTS: card, suggest are offered. Draft, as the whole kind.
 pub trait Environment: Plugin {
     const SAVES_SESSIONS: bool = false;
+    const SUGGESTS: bool = false;
     const HAS_CARD: bool = false;
     type Session: Send;
     fn open(&self) -> Result<Self::Session>;
@@ -1600,6 +1602,9 @@ pub trait Environment: Plugin {
         Ok(())
     }
     fn load_session(&self, _session: &mut Self::Session, _in: &Stream) -> Result<()> {
+        Ok(())
+    }
+    fn suggest(&self, _session: &Self::Session, _draw: [u64; 2], _out: &Stream) -> Result<()> {
         Ok(())
     }
     fn uses(_values: &Values) -> u32 {
@@ -1923,6 +1928,7 @@ impl<T: Environment> EnvironmentOf<T> {
         step: Self::step,
         save_session: if T::SAVES_SESSIONS { Some(Self::save_session) } else { None },
         load_session: if T::SAVES_SESSIONS { Some(Self::load_session) } else { None },
+        suggest: if T::SUGGESTS { Some(Self::suggest) } else { None },
     };
     /// After a panic all bits are set, which the host refuses.
     unsafe extern "C" fn uses(values: *const Value) -> u32 {
@@ -1980,6 +1986,9 @@ impl<T: Environment> EnvironmentOf<T> {
     }
     unsafe extern "C" fn load_session(me: MeMut, session: MeMut, from: *const Stream, e: Fail) -> Status {
         guard(e, || of::<T>(me).load_session(of_mut::<T::Session>(session), &*from))
+    }
+    unsafe extern "C" fn suggest(me: MeMut, session: Me, draw: *const u64, out: *const Stream, e: Fail) -> Status {
+        guard(e, || of::<T>(me).suggest(of::<T::Session>(session), [*draw, *draw.add(1)], &*out))
     }
 }
 

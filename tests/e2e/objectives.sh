@@ -24,6 +24,15 @@ done
 train run.dir=host_kl loss.kl_coef=0.05 loss.kl=exact || bad "kl_coef: $(tail -n 2 log.txt)"
 train run.dir=own_kl objective.plugin="$FIXTURES/own_kl.so" || bad "own_kl: $(tail -n 2 log.txt)"
 [ "$(weights own_kl)" = "$(weights host_kl)" ] && [ "$(weights own_kl)" != "$(weights ppo)" ] && ok || bad "an objective's own KL differs from the host's"
+# loss.kl_floor: the coefficient falls from the second step; a resumed run continues there.
+for floor in 1 0.25; do
+    train run.dir=floor_$floor loss.kl_coef=0.05 loss.kl_floor=$floor || bad "kl_floor: $(tail -n 2 log.txt)"
+done
+[ "$(weights floor_1)" = "$(weights host_kl)" ] && ok || bad 'kl_floor = 1 is not a constant coefficient'
+[ "$(weights floor_0.25)" != "$(weights host_kl)" ] && ok || bad 'kl_floor changes nothing'
+killed_at update 4 "$TARE" train tiny.ini train.steps=4 checkpoint.every=2 train.epochs=2 train.lr=5e-3 log.progress=none log.rollouts=false run.dir=floor loss.kl_coef=0.05 loss.kl_floor=0.25 && ok || bad "not killed"
+train run.dir=floor checkpoint.every=2 loss.kl_coef=0.05 loss.kl_floor=0.25 --resume || bad "not resumed: $(tail -n 2 log.txt)"
+[ "$(weights floor)" = "$(weights floor_0.25)" ] && ok || bad "weights differ after resuming with kl_floor"
 # A state (the bound follows the share of clipped tokens): killed and resumed, and on three ranks.
 state="objective.plugin=$FIXTURES/good_objective.so train.steps=7"
 train run.dir=whole $state || bad "the stateful objective: $(tail -n 2 log.txt)"

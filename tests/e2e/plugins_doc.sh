@@ -2,7 +2,7 @@
 # Checks that docs/plugins.md equals the output of `tare plugin list --md`. To update it: build/tare
 # plugin list --md > docs/plugins.md
 source "$(dirname "$0")/common.inc"
-for kind in estimators verifiers clusterers objectives curricula; do
+for kind in estimators verifiers clusterers objectives curricula environments; do
     for source in "$SOURCE"/plugins/$kind/*; do
         name=$(basename "$source" .c)
         case $name in common) continue ;; esac

@@ -158,19 +158,36 @@ static tare_status reset_scene(struct scene *s, uint64_t number, struct err *e)
     return status;
 }
 
-/* The policy's turn: a text that follows from the episode and the turn, sometimes with a tool call. */
-static tare_act an_act(const struct scene *s, uint64_t number, const tare_call *const *calls)
+/* Writes an act that the environment suggests. */
+static tare_status suggest(const struct scene *s, const uint64_t draw[2], struct str *out, struct err *e)
+{
+    struct plugin_stream from = {.out = out};
+    const tare_stream stream = plugin_stream(&from);
+    struct plugin_call call;
+    plugin_enter(&call);
+    return plugin_leave(&call, s->i, "suggest", -1,
+                        s->i->plugin->environment->suggest(s->i->self, s->session, draw, &stream, &call.error), e);
+}
+
+/* The policy's turn: a text that follows from the episode and the turn, sometimes with a tool call, or
+ * every other time a suggested one. text: its bytes. */
+static tare_status an_act(const struct scene *s, uint64_t number, const tare_call *const *calls, struct str *text, tare_act *out,
+                          struct err *e)
 {
     static const char *const SAID[] = {"2", "I think that it is 3.", "", "look", "north", "\\boxed{2}"};
     const uint64_t x = (number * 31 + (uint64_t)s->turn) * 0x9e3779b97f4a7c15u >> 40;
-    const char *text = SAID[x % 6];
-    return (tare_act){.struct_size = sizeof(tare_act),
+    if (s->i->plugin->environment->suggest && x & 1)
+        TRY(suggest(s, (const uint64_t[]){x, number}, text, e));
+    else
+        TRY(str_add(text, SAID[x % 6], -1, e));
+    *out = (tare_act){.struct_size = sizeof(tare_act),
                       .turn = s->turn,
-                      .text = {text, (int64_t)strlen(text)},
+                      .text = {text->data, text->size},
                       .call = calls,
                       .n_calls = x % 5 == 0,
                       .n_unparsed = x % 7 == 0,
                       .finish = TARE_FINISH_STOP};
+    return TARE_OK;
 }
 
 /* One turn of n sessions that still run; together where the environment takes several in a call. */
@@ -182,22 +199,26 @@ static tare_status step_scenes(struct scene *const *s, const uint64_t *number, i
     const tare_environment *f = s[0]->i->plugin->environment;
     struct sight x[2];
     tare_act act[2];
+    struct str text[2] = {0};
     void *session[2];
     const tare_act *acts[2] = {&act[0], &act[1]};
     tare_observation *out[2] = {&x[0].out, &x[1].out};
     struct plugin_call call;
+    tare_status status = TARE_OK;
     for (int64_t k = 0; k < n; k++) {
         begin_sight(s[k], &x[k], false);
-        act[k] = an_act(s[k], number[k], CALLS);
+        if (!status) status = an_act(s[k], number[k], CALLS, &text[k], &act[k], e);
         session[k] = s[k]->session;
     }
     plugin_enter(&call);
-    tare_status status = plugin_leave(&call, s[0]->i, "step", -1, f->step(s[0]->i->self, session, acts, out, n, &call.error), e);
+    if (!status) status = f->step(s[0]->i->self, session, acts, out, n, &call.error);
+    status = plugin_leave(&call, s[0]->i, "step", -1, status, e);
     for (int64_t k = 0; k < n; k++) {
         status = heard(s[k], "step", status, e);
         if (!status) status = look(s[k], &x[k], "step", e);
         s[k]->turn++;
         end_sight(&x[k]);
+        str_free(&text[k]);
     }
     return status;
 }
@@ -354,6 +375,41 @@ static tare_status test_session_state(struct check *c, struct err *e)
     return TARE_OK;
 }
 
+/* Suggests an act twice with one draw, and looks whether the session changed. */
+static tare_status same_suggestion(const struct scene *s, const uint64_t draw[2], struct err *e)
+{
+    OWNED(str_free) struct str one = {0}, two = {0}, before = {0}, after = {0};
+    const bool saves = s->i->plugin->environment->save_session;
+    if (saves) TRY(save_scene(s, &before, e));
+    TRY(suggest(s, draw, &one, e));
+    TRY(suggest(s, draw, &two, e));
+    if (saves) TRY(save_scene(s, &after, e));
+    if (!one.size) FAIL(e, TARE_E_PLUGIN, "suggest writes an empty act");
+    if (str_utf8_error(one.data, one.size)) FAIL(e, TARE_E_PLUGIN, "suggest writes an act that is not valid UTF-8");
+    if (one.size != two.size || memcmp(one.data, two.data, (size_t)one.size))
+        FAIL(e, TARE_E_PLUGIN, "suggest writes different acts for equal states and draws");
+    if (before.size != after.size || (before.size && memcmp(before.data, after.data, (size_t)before.size)))
+        FAIL(e, TARE_E_PLUGIN, "suggest changes the session");
+    return TARE_OK;
+}
+
+static tare_status test_suggest(struct check *c, struct err *e)
+{
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
+    OWNED(close_scene) struct scene s = {0};
+    if (!c->plugin->environment->suggest) return check_skip(c, e, "the environment does not suggest acts");
+    TRY(check_instance(c, &i, e));
+    TRY(open_scene(i, &s, e));
+    for (uint64_t number = 0; number < 20; number++) {
+        TRY(reset_scene(&s, number, e));
+        while (!s.over && s.turn < MOST_TURNS) {
+            TRY(same_suggestion(&s, (const uint64_t[]){number, (uint64_t)s.turn}, e));
+            TRY(play_on(&s, number, 1, e));
+        }
+    }
+    return TARE_OK;
+}
+
 static tare_status test_card(struct check *c, struct err *e)
 {
     const tare_environment *f = c->plugin->environment;
@@ -382,5 +438,6 @@ const struct check_test CHECK_ENVIRONMENT[] = {
     {"repeats", "equal seeds and turns give equal observations, in a used session too", TARE_KIND_ENVIRONMENT, test_repeats},
     {"sessions", "two sessions do not influence each other", TARE_KIND_ENVIRONMENT, test_sessions},
     {"session_state", "a saved session continues in another one as without a break", TARE_KIND_ENVIRONMENT, test_session_state},
+    {"suggest", "equal draws give equal acts, and the session stays as it is", TARE_KIND_ENVIRONMENT, test_suggest},
     {"card", "card writes one JSON object, and uses returns known bits", TARE_KIND_ENVIRONMENT, test_card},
     {0}};

@@ -379,6 +379,14 @@ static tare_status environment_load_session(void *self, void *session, const tar
                       mine);
 }
 
+static tare_status environment_suggest(void *self, const void *session, const uint64_t *draw, const tare_stream *out,
+                                       tare_error *error)
+{
+    ERROR;
+    return host_ended("suggest", HOST_RUN.real->environment->suggest(self, session, draw, host_lend_stream(out), mine), error,
+                      mine);
+}
+
 /* ---------------------------------------------------------------- the tables between */
 
 /* Replaces a function that the plugin has. */
@@ -432,6 +440,7 @@ void host_between(const struct plugin *p, union host_table *t)
         BETWEEN(environment, step);
         BETWEEN(environment, save_session);
         BETWEEN(environment, load_session);
+        BETWEEN(environment, suggest);
         break;
     }
 }

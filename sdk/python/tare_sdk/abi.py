@@ -309,7 +309,8 @@ class EnvironmentTable(c.Structure):
                        ("reset", function(Status, SELF, SELF, P(Episode), P(Observation), ERROR)),
                        ("step", function(Status, SELF, P(SELF), P(P(Act)), P(P(Observation)), i64, ERROR)),
                        ("save_session", function(Status, SELF, SELF, P(Stream), ERROR)),
-                       ("load_session", function(Status, SELF, SELF, P(Stream), ERROR))]
+                       ("load_session", function(Status, SELF, SELF, P(Stream), ERROR)),
+                       ("suggest", function(Status, SELF, SELF, P(u64), P(Stream), ERROR))]
 
 
 # ---------------------------------------------------------------- files

@@ -95,6 +95,12 @@ class Session:
         stream, _ = e._stream(data)
         e._call("load_session", e._table.load_session, e._self, self._session, c.byref(stream))
 
+    def suggest(self, draw):
+        """A legal act for the session's state, drawn with a whole number of 128 bits."""
+        words = (abi.u64 * 2)(draw & 2**64 - 1, draw >> 64 & 2**64 - 1)
+        return self._environment._written("suggest", self._environment._table.suggest, self._environment._self, self._session,
+                                          words).decode(errors="replace")
+
     def close(self):
         if self._session is not None:
             self._environment._table.close(self._environment._self, self._session)

@@ -684,6 +684,15 @@ class Kinds(unittest.TestCase):
             self.assertEqual(list(cluster), [0, 1, 0])
             self.assertEqual((codebook.clusters, codebook.cluster_name(1)), (2, "b"))
 
+    def test_suggested_acts(self):
+        """The built-in guess: legal acts, equal for equal draws, and the whole game by hand."""
+        with Environment("guess", highest=5) as e, e.session() as s:
+            self.assertEqual(s.reset({"number": 4}).messages[0]["text"], "g:")
+            acts = [s.suggest(draw) for draw in range(200)]
+            self.assertEqual(set(acts), set("12345"))
+            self.assertEqual(s.suggest(7 | 3 << 64), s.suggest(7 | 3 << 64))
+            self.assertEqual((s.step("2").messages[0]["text"], s.step("4").reward), (">", 1))
+
     def test_environment(self):
         """tests/echo.c: says the row's greeting, answers each turn, and ends after three."""
         with Environment(compiled("echo"), turns=2) as e:

@@ -118,6 +118,14 @@ static tare_status load_session(void *self, void *session, const tare_stream *in
     return TARE_OK;
 }
 
+/* Writes a legal act, whatever it is worth: `tare env demo` makes rows for a warm start of them. */
+static tare_status suggest(void *self, const void *session, const uint64_t *draw, const tare_stream *out, tare_error *error)
+{
+    const tare_value *v = self;
+    (void)session, (void)error;
+    return tare_print(out, "%lld", (long long)(1 + draw[0] % (uint64_t)v[P_HIGHEST].i));
+}
+
 static const tare_environment FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
                                            .flags = TARE_ENVIRONMENT_REPEATS,
                                            .create = create,
@@ -127,7 +135,8 @@ static const tare_environment FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
                                            .reset = reset,
                                            .step = step,
                                            .save_session = save_session,
-                                           .load_session = load_session};
+                                           .load_session = load_session,
+                                           .suggest = suggest};
 
 static const tare_descriptor DESCRIPTOR = {
     .struct_size = sizeof DESCRIPTOR,

@@ -76,6 +76,12 @@ class environment : public tare::environment_base<session>
         s = loaded;
     }
 
+    // Writes a legal act, whatever it is worth: `tare env demo` makes rows for a warm start of them.
+    void suggest(const session &, const uint64_t *draw, const tare_stream &out) override
+    {
+        tare::say(&out, std::to_string(1 + draw[0] % static_cast<uint64_t>(highest_)));
+    }
+
   private:
     // Says a text to the policy, and names the state: the bounds are all that matters.
     static void say(const session &s, tare_observation &out, std::string_view text)

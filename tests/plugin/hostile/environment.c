@@ -20,7 +20,10 @@ enum cases {
     loses_session,
     takes_short_session,
     says_parts,
-    spoils_card
+    spoils_card,
+    suggests_by_call,
+    changes_by_suggesting,
+    suggests_nothing
 };
 #define IS(X) (CASE == X)
 enum { FIELDS = 8 };
@@ -131,6 +134,15 @@ static tare_status load_session(void *self, void *session, const tare_stream *in
     return TARE_OK;
 }
 
+static tare_status suggest(void *self, const void *session, const uint64_t *draw, const tare_stream *out, tare_error *error)
+{
+    struct self *s = self;
+    (void)error;
+    if (IS(suggests_nothing)) return TARE_OK;
+    if (IS(changes_by_suggesting)) ((struct walk *)(uintptr_t)session)->turns++;
+    return tare_print(out, "%d", (int)((draw[0] + (IS(suggests_by_call) ? (uint64_t)s->resets++ : 0)) % 100));
+}
+
 static tare_status card(const tare_value *values, const tare_stream *out, tare_error *error)
 {
     (void)values, (void)error;
@@ -147,7 +159,8 @@ static const tare_environment FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
                                            .reset = reset,
                                            .step = step,
                                            .save_session = save_session,
-                                           .load_session = load_session};
+                                           .load_session = load_session,
+                                           .suggest = suggest};
 static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,
                                            .kind = TARE_KIND_ENVIRONMENT,
                                            .name = "ring",

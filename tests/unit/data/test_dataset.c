@@ -81,6 +81,14 @@ static void test_rows(void **state)
     assert_int_equal(d.n, 2);
     assert_true(d.hash != hash && d.rows[0].uid == uid);
     dataset_free(&d);
+    path = write_file("parts.jsonl",
+                      "{\"question\":\"#\",\"parts\":[{\"text\":\"g:\",\"loss\":false},{\"text\":\"4\",\"loss\":true}]}\n"
+                      "{\"question\":\"#\",\"parts\":[{\"text\":\"g:\",\"loss\":false},{\"text\":\"4\",\"loss\":true}]}\n");
+    assert_ok(dataset_load(path, 0, &d, &e), &e);
+    const struct row *row = &d.rows[1];
+    assert_true(row->n_parts == 2 && is(row->parts[0].text, "g:") && !row->parts[0].loss && is(row->parts[1].text, "4") &&
+                row->parts[1].loss && !row->completion.data);
+    dataset_free(&d);
 }
 
 static void test_bad_rows(void **state)
@@ -96,6 +104,12 @@ static void test_bad_rows(void **state)
         {"{\"question\":5,\"answer\":\"1\"}", "\"question\" is not a string"},
         {"{\"question\":\"q\",\"answer\":[1]}", "\"answer\" is not a string or a number"},
         {"{\"question\":\"q\",\"answer\":true}", "\"answer\" is not a string or a number"},
+        {"{\"question\":\"q\",\"parts\":\"a\"}", "\"parts\" must be a list of {\"text\",\"loss\"}"},
+        {"{\"question\":\"q\",\"parts\":[{\"text\":\"a\",\"loss\":false}]}", "at least one of which has \"loss\": true"},
+        {"{\"question\":\"q\",\"parts\":[{\"text\":\"a\",\"loss\":true},{\"text\":\"b\"}]}", "\"parts\"[1] must be an object with"},
+        {"{\"question\":\"q\",\"parts\":[{\"text\":\"a\",\"loss\":1}]}", "\"parts\"[0] must be an object with"},
+        {"{\"question\":\"q\",\"completion\":\"c\",\"parts\":[{\"text\":\"a\",\"loss\":true}]}",
+         "has both \"completion\" and \"parts\""},
         {"{\"question\":\"q\",\"answer\":\"1\",\"choices\":[1]}", "\"choices\"[0] is not a string"},
         {"{\"question\":\"q\",\"answer\":\"1\",\"choices\":[]}", "\"choices\" is not a list"},
         {"{\"question\":\"q\",\"answer\":\"1\",\"messages\":[{\"role\":\"user\"}]}", "\"messages\"[0]"},

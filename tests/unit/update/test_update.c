@@ -114,6 +114,7 @@ static const struct loss_config LOSS_B = {.aggregation = AGGREGATE_TOKEN,
                                           .clip = 0.2,
                                           .clip_high = 0.28,
                                           .kl_coef = 0.04,
+                                          .kl_floor = 1,
                                           .kl = KL_K3,
                                           .old_logprobs = OLD_SAMPLER,
                                           .rollout_is = ROLLOUT_IS_NONE};
@@ -121,6 +122,7 @@ static const struct loss_config LOSS_C = {.aggregation = AGGREGATE_SEQUENCE,
                                           .clip = 0.2,
                                           .entropy_coef = 0.01,
                                           .kl_coef = 0.05,
+                                          .kl_floor = 1,
                                           .kl = KL_EXACT,
                                           .old_logprobs = OLD_SAMPLER,
                                           .rollout_is = ROLLOUT_IS_NONE};
@@ -347,9 +349,24 @@ static void schedule__warms_up_and_decays(void **state)
     assert_true(fabs(schedule_lr(&c, 0, 100) - (0.2)) < 1e-12);
 }
 
+static void schedule__lowers_the_kl_coefficient(void **state)
+{
+    (void)state;
+    struct loss_config c = {.kl_coef = 0.3, .kl_floor = 1};
+    for (int64_t s = 0; s < 200; s++) assert_true(schedule_kl_coef(&c, s, 100) == 0.3); /* the same bits */
+    c.kl_floor = 0.5;
+    assert_true(schedule_kl_coef(&c, 0, 100) == 0.3);
+    assert_true(fabs(schedule_kl_coef(&c, 50, 100) - 0.225) < 1e-12);
+    assert_true(fabs(schedule_kl_coef(&c, 100, 100) - 0.15) < 1e-12);
+    assert_true(fabs(schedule_kl_coef(&c, 1000, 100) - 0.15) < 1e-12);
+    c.kl_floor = 0;
+    assert_true(schedule_kl_coef(&c, 100, 100) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(update__matches_the_goldens),
+                                       cmocka_unit_test(schedule__lowers_the_kl_coefficient),
                                        cmocka_unit_test(schedule__warms_up_and_decays)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,267 @@
+#include "episodes/episodes.h"
+
+#include "base/fs.h"
+#include "data/dataset.h"
+#include "plugin/episode.h"
+#include "rollout/texts.h"
+
+#include <string.h>
+
+enum { MOST_TEXT = 1 << 16 }; /* bytes of one observation */
+
+/* An episode and what it has of each turn: the reward, and the state before it (-1: none). */
+struct played {
+    struct plugin_episode episode;
+    const struct row *row;
+    double *reward;
+    int64_t *state;
+    int64_t n, capacity;
+};
+
+struct episodes {
+    struct plugin_instance *instance;
+    const struct environment_config *config;
+    const struct tokenizer *tokenizer;
+    const struct model *model;
+    struct plugin_episode opening; /* for prompts */
+    struct played *played;         /* [n] of the batch; [n_open] have a session */
+    int64_t n, n_open, capacity;
+    struct token_ids ids; /* of the last observation */
+    struct arena arena, text;
+};
+
+/* ---------------------------------------------------------------- life */
+
+static tare_status open_plugin(struct episodes *x, const struct episodes_options *o, struct err *e)
+{
+    const char *name = o->config->plugin;
+    struct plugin_env env = o->env;
+    TRY(plugin_new(&(struct plugin_wanted){name, TARE_KIND_ENVIRONMENT, o->search, o->settings, 0, &env}, &x->instance, e));
+    if (o->ranks > 1 && !(x->instance->plugin->environment->flags & TARE_ENVIRONMENT_REPEATS))
+        FAIL(
+            e, TARE_E_CONFIG,
+            "environment.plugin = %s: its episodes need not repeat themselves (TARE_ENVIRONMENT_REPEATS is not set), but every one of %d ranks begins them; use one rank",
+            name, o->ranks);
+    return plugin_episode_open(x->instance, &x->opening, e);
+}
+
+tare_status episodes_open(const struct episodes_options *o, struct episodes **out, struct err *e)
+{
+    struct episodes *x;
+    *out = NULL;
+    TRY(mem_new((int64_t)sizeof *x, (void **)&x, e));
+    *x = (struct episodes){.config = o->config, .tokenizer = o->tokenizer, .model = o->model};
+    arena_init(&x->arena, "episodes");
+    arena_init(&x->text, "a turn's text");
+    const tare_status status = open_plugin(x, o, e);
+    if (status)
+        episodes_close(x);
+    else
+        *out = x;
+    return status;
+}
+
+void episodes_close(struct episodes *x)
+{
+    if (!x) return;
+    for (int64_t i = 0; i < x->n_open; i++) {
+        plugin_episode_close(&x->played[i].episode);
+        mem_free(x->played[i].reward);
+        mem_free(x->played[i].state);
+    }
+    plugin_episode_close(&x->opening);
+    plugin_destroy(x->instance);
+    token_ids_free(&x->ids);
+    arena_free(&x->arena);
+    arena_free(&x->text);
+    mem_free(x->played);
+    mem_free(x);
+}
+
+const struct plugin_instance *episodes_instance(const struct episodes *x)
+{
+    return x->instance;
+}
+
+/* ---------------------------------------------------------------- beginnings */
+
+static void draw_words(struct rng_key key, uint64_t counter, uint64_t out[2])
+{
+    uint32_t word[4];
+    rng_block(key, counter, 0, word);
+    for (int k = 0; k < 2; k++) out[k] = (uint64_t)word[2 * k] << 32 | word[2 * k + 1];
+}
+
+/* Begins the episode of a rollout; what it says is in x->said. */
+static tare_status begin_episode(const struct episodes *x, struct plugin_episode *at, struct rng_key key, const struct batch *b,
+                                 int64_t group, int64_t index, struct err *e)
+{
+    const struct row *row = b->row[group];
+    const struct rng_key own = rng_derive(rng_derive(key, b->prompt_uid[group]), (uint64_t)b->occurrence[group]);
+    tare_episode episode = {.struct_size = sizeof episode,
+                            .row = row->json,
+                            .messages = row->messages,
+                            .prompt_uid = b->prompt_uid[group],
+                            .group = group,
+                            .index = index,
+                            .max_turns = x->config->max_turns};
+    draw_words(rng_derive(own, 0), 0, episode.seed);
+    draw_words(rng_derive(own, 1), (uint64_t)index, episode.noise);
+    if (plugin_episode_reset(at, &episode, e)) return err_prefix(e, "%s", row->where);
+    if (at->end)
+        FAIL(e, TARE_E_PLUGIN, "%s: environment %s: the episode has ended before its first turn", row->where,
+             x->instance->plugin->desc.name);
+    if (at->tools.size)
+        FAIL(e, TARE_E_UNSUPPORTED, "%s: environment %s offers tools, and this version's runs have no tool calls", row->where,
+             x->instance->plugin->desc.name);
+    return TARE_OK;
+}
+
+static tare_status check_size(const struct episodes *x, const struct plugin_episode *at, struct err *e)
+{
+    if (at->said.size <= MOST_TEXT) return TARE_OK;
+    FAIL(e, TARE_E_RANGE, "environment %s: an observation of %lld bytes: at most %d are allowed", x->instance->plugin->desc.name,
+         (long long)at->said.size, MOST_TEXT);
+}
+
+static tare_status extend_text(const struct episodes *x, tare_text *text, struct arena *a, struct err *e)
+{
+    OWNED(str_free) struct str all = {0};
+    char *copy;
+    if (x->config->question) TRY(str_add(&all, text->data, text->size, e));
+    TRY(str_add(&all, x->opening.said.data, x->opening.said.size, e));
+    TRY(arena_strdup(a, all.data, all.size, &copy, e));
+    *text = (tare_text){copy, all.size};
+    return TARE_OK;
+}
+
+tare_status episodes_prompts(struct episodes *x, struct rng_key key, struct batch *b, struct arena *a, struct err *e)
+{
+    const int64_t *begin = b->prompt_begin;
+    struct token_ids *ids = &x->ids;
+    int64_t *new_begin;
+    ids->n = 0;
+    TRY(arena_new(a, &new_begin, b->n_groups + 1, e));
+    for (int64_t m = 0; m < b->n_groups; m++) {
+        TRY(begin_episode(x, &x->opening, key, b, m, 0, e));
+        TRY(check_size(x, &x->opening, e));
+        for (int64_t k = begin[m]; x->config->question && k < begin[m + 1]; k++) TRY(token_ids_add(ids, b->prompt_ids[k], e));
+        if (x->opening.said.size) TRY(tokenizer_encode(x->tokenizer, x->opening.said.data, x->opening.said.size, ids, e));
+        new_begin[m + 1] = ids->n;
+        if (ids->n == new_begin[m])
+            FAIL(e, TARE_E_INVALID,
+                 "%s: the prompt has no token: environment %s says nothing at the beginning; set environment.question = true",
+                 b->row[m]->where, x->instance->plugin->desc.name);
+        if (b->prompt_text) TRY(extend_text(x, &b->prompt_text[m], a, e));
+    }
+    b->prompt_begin = new_begin;
+    b->n_prompt_tokens = ids->n;
+    TRY(arena_new_raw(a, &b->prompt_ids, ids->n, e));
+    memcpy(b->prompt_ids, ids->data, (size_t)ids->n * sizeof *ids->data);
+    return TARE_OK;
+}
+
+static tare_status need_sessions(struct episodes *x, int64_t n, struct err *e)
+{
+    if (n > x->capacity) TRY(mem_grow((void **)&x->played, &x->capacity, n, (int64_t)sizeof *x->played, e));
+    for (; x->n_open < n; x->n_open++) {
+        struct played *p = &x->played[x->n_open];
+        *p = (struct played){0};
+        TRY(plugin_episode_open(x->instance, &p->episode, e));
+    }
+    x->n = n;
+    return TARE_OK;
+}
+
+/* Notes the state before the episode's next turn, and that the turn has no reward yet. */
+static tare_status begin_turn(struct played *p, struct err *e)
+{
+    const struct str *key = &p->episode.key;
+    if (p->n == p->capacity) {
+        int64_t capacity = p->capacity;
+        TRY(mem_grow((void **)&p->reward, &capacity, p->n + 1, (int64_t)sizeof *p->reward, e));
+        TRY(mem_grow((void **)&p->state, &p->capacity, p->n + 1, (int64_t)sizeof *p->state, e));
+    }
+    p->reward[p->n] = 0;
+    p->state[p->n++] = key->size ? (int64_t)(fs_hash(key->data, key->size, 0) >> 1) : -1;
+    return TARE_OK;
+}
+
+static bool same_said(const struct str *a, const struct str *b)
+{
+    return a->size == b->size && (!a->size || !memcmp(a->data, b->data, (size_t)a->size));
+}
+
+static tare_status next_text(void *ctx, const struct episode_act *act, struct episode_answer *out, struct err *e);
+
+tare_status episodes_reset(struct episodes *x, struct rng_key key, const struct batch *own, int64_t group_size,
+                           struct sample_episodes *out, struct err *e)
+{
+    int64_t n = 0;
+    *out = (struct sample_episodes){.next_text = next_text, .ctx = x, .max_tokens = x->config->max_tokens};
+    for (int64_t m = 0; m < own->n_groups; m++) n += own->samples && own->samples[m] ? own->samples[m] : group_size;
+    TRY(need_sessions(x, n, e));
+    for (int64_t m = 0, i = 0; m < own->n_groups; m++) {
+        const int64_t size = own->samples && own->samples[m] ? own->samples[m] : group_size, first = i;
+        for (; i < first + size; i++) {
+            struct played *p = &x->played[i];
+            TRY(begin_episode(x, &p->episode, key, own, m, i - first, e));
+            if (!same_said(&p->episode.said, &x->played[first].episode.said))
+                FAIL(
+                    e, TARE_E_PLUGIN,
+                    "%s: environment %s begins rollouts of one group differently; what reset says must depend on the row and the seed alone",
+                    own->row[m]->where, x->instance->plugin->desc.name);
+            p->row = own->row[m];
+            p->n = 0;
+            TRY(begin_turn(p, e));
+        }
+    }
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- turns */
+
+static tare_status take_turn(struct episodes *x, struct played *p, const struct episode_act *act, struct err *e)
+{
+    const struct decoding d = {x->tokenizer, x->model, &x->text};
+    const int64_t n = act->n - act->begin;
+    tare_text text;
+    arena_reset(&x->text);
+    TRY(rollout_completion_text(&d, (struct completion_ids){act->ids + act->begin, n, FINISH_STOP}, &text, e));
+    TRY(plugin_episode_step(&p->episode, text, e));
+    p->reward[act->turn] = p->episode.reward;
+    return check_size(x, &p->episode, e);
+}
+
+/* The sampler's question after a turn (rollout.h). */
+static tare_status next_text(void *ctx, const struct episode_act *act, struct episode_answer *out, struct err *e)
+{
+    struct episodes *x = ctx;
+    struct played *p = &x->played[act->at];
+    if (take_turn(x, p, act, e))
+        return err_prefix(e, "%s, sample %lld, turn %lld", p->row->where, (long long)act->sample, (long long)act->turn + 1);
+    out->what = EPISODE_END;
+    if (p->episode.end || (x->config->max_turns && act->turn + 1 >= x->config->max_turns)) return TARE_OK;
+    TRY(begin_turn(p, e));
+    x->ids.n = 0;
+    if (p->episode.said.size) TRY(tokenizer_encode(x->tokenizer, p->episode.said.data, p->episode.said.size, &x->ids, e));
+    *out = (struct episode_answer){.what = EPISODE_TEXT, .ids = x->ids.data, .n = x->ids.n};
+    return TARE_OK;
+}
+
+tare_status episodes_columns(struct episodes *x, struct batch *own, struct arena *a, struct err *e)
+{
+    TRY(arena_new(a, &own->turn_reward, own->n_turns, e));
+    TRY(arena_new(a, &own->turn_state, own->n_turns, e));
+    TRY(arena_new(a, &own->episode_verdict, own->n_rollouts, e));
+    for (int64_t i = 0; i < own->n_rollouts; i++) {
+        const struct played *p = &x->played[i];
+        const int64_t first = own->turn_begin[i], n = own->turn_begin[i + 1] - first;
+        for (int64_t u = 0; u < n; u++) {
+            own->turn_reward[first + u] = u < p->n ? p->reward[u] : 0;
+            own->turn_state[first + u] = u < p->n ? p->state[u] : -1;
+        }
+        own->episode_verdict[i] = p->episode.end ? p->episode.verdict : 0;
+    }
+    return TARE_OK;
+}
