@@ -243,6 +243,7 @@ template <class Session> class environment_base : public plugin_base
     virtual void step(session &s, const tare_act &act, tare_observation &out) = 0;
     virtual void save_session(const session &, const tare_stream &) {}
     virtual void load_session(session &, const tare_stream &) {}
+    virtual void suggest(const session &, const uint64_t *, const tare_stream &) {}
 };
 
 namespace detail
@@ -318,6 +319,7 @@ TARE_HAS_MEMBER(cluster_name)
 TARE_HAS_MEMBER(card)
 TARE_HAS_MEMBER(save_session)
 TARE_HAS_MEMBER(load_session)
+TARE_HAS_MEMBER(suggest)
 #undef TARE_HAS_MEMBER
 
 /* NAME_of<T>: the class's constant, or the default. */
@@ -586,6 +588,10 @@ template <class T> constexpr tare_environment environment_table()
             return guard(e, [&] { of<T>(self).load_session(of<session>(s), *in); });
         };
     }
+    if constexpr (has_suggest<T>)
+        t.suggest = [](void *self, const void *s, const uint64_t *draw, const tare_stream *out, tare_error *e) noexcept {
+            return guard(e, [&] { of<T>(self).suggest(of<session>(s), draw, *out); });
+        };
     return t;
 }
 

@@ -119,6 +119,10 @@ typedef struct tare_environment {
     /* Both or neither. [worker] Writes the session's state, and reads it into an opened session. */
     tare_status (*save_session)(void *self, const void *session, const tare_stream *out, tare_error *error);
     tare_status (*load_session)(void *self, void *session, const tare_stream *in, tare_error *error);
+    /* [worker] [const] Writes an act that is legal in the session's state, drawn with the two random
+     * words of draw, whatever it is worth: episodes of such acts teach a model the format and not
+     * the task (`tare env demo`). NULL: not offered. */
+    tare_status (*suggest)(void *self, const void *session, const uint64_t *draw, const tare_stream *out, tare_error *error);
 } tare_environment;
 
 #ifdef __cplusplus
