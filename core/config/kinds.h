@@ -45,8 +45,7 @@ extern const struct config_kind CONFIG_KINDS[PLUGIN_LAST_KIND + 1];
 int32_t config_kind_of_section(const char *section);
 /* True for the kinds of which every run has exactly one plugin. */
 bool config_kind_is_single(int32_t kind);
-/* Returns the value of NAME.KEY. The text is the configuration's. NULL for a kind without that key:
- * environments, which no run uses yet. */
+/* Returns the value of NAME.KEY. The text is the configuration's. */
 const char *config_kind_choice(const struct config *c, int32_t kind);
 
 #endif

@@ -1,6 +1,7 @@
 #include "episodes/episodes.h"
 
 #include "base/fs.h"
+#include "base/log.h"
 #include "data/dataset.h"
 #include "plugin/episode.h"
 #include "rollout/texts.h"
@@ -26,6 +27,7 @@ struct episodes {
     struct plugin_episode opening; /* for prompts */
     struct played *played;         /* [n] of the batch; [n_open] have a session */
     int64_t n, n_open, capacity;
+    bool warned;          /* of tools */
     struct token_ids ids; /* of the last observation */
     struct arena arena, text;
 };
@@ -92,12 +94,20 @@ static void draw_words(struct rng_key key, uint64_t counter, uint64_t out[2])
     for (int k = 0; k < 2; k++) out[k] = (uint64_t)word[2 * k] << 32 | word[2 * k + 1];
 }
 
-/* Begins the episode of a rollout; what it says is in x->said. */
-static tare_status begin_episode(const struct episodes *x, struct plugin_episode *at, struct rng_key key, const struct batch *b,
-                                 int64_t group, int64_t index, struct err *e)
+/* A rollout of a batch. */
+struct place {
+    const struct batch *b;
+    struct rng_key key; /* of the batch's draws */
+    int64_t group, index;
+};
+
+/* Begins the episode of a rollout. */
+static tare_status begin_episode(struct episodes *x, struct plugin_episode *at, struct place p, struct err *e)
 {
+    const struct batch *b = p.b;
+    const int64_t group = p.group, index = p.index;
     const struct row *row = b->row[group];
-    const struct rng_key own = rng_derive(rng_derive(key, b->prompt_uid[group]), (uint64_t)b->occurrence[group]);
+    const struct rng_key own = rng_derive(rng_derive(p.key, b->prompt_uid[group]), (uint64_t)b->occurrence[group]);
     tare_episode episode = {.struct_size = sizeof episode,
                             .row = row->json,
                             .messages = row->messages,
@@ -111,13 +121,16 @@ static tare_status begin_episode(const struct episodes *x, struct plugin_episode
     if (at->end)
         FAIL(e, TARE_E_PLUGIN, "%s: environment %s: the episode has ended before its first turn", row->where,
              x->instance->plugin->desc.name);
-    if (at->tools.size)
-        FAIL(e, TARE_E_UNSUPPORTED, "%s: environment %s offers tools, and this version's runs have no tool calls", row->where,
-             x->instance->plugin->desc.name);
+    if (at->tools.size && !x->warned) {
+        x->warned = true;
+        log_warn(
+            "%s: environment %s offers tools, but with data.prompt = plain the model does not see them, and calls are not parsed: its acts are texts",
+            row->where, x->instance->plugin->desc.name);
+    }
     return TARE_OK;
 }
 
-static tare_status check_size(const struct episodes *x, const struct plugin_episode *at, struct err *e)
+static tare_status check_text_size(const struct episodes *x, const struct plugin_episode *at, struct err *e)
 {
     if (at->said.size <= MOST_TEXT) return TARE_OK;
     FAIL(e, TARE_E_RANGE, "environment %s: an observation of %lld bytes: at most %d are allowed", x->instance->plugin->desc.name,
@@ -143,8 +156,8 @@ tare_status episodes_prompts(struct episodes *x, struct rng_key key, struct batc
     ids->n = 0;
     TRY(arena_new(a, &new_begin, b->n_groups + 1, e));
     for (int64_t m = 0; m < b->n_groups; m++) {
-        TRY(begin_episode(x, &x->opening, key, b, m, 0, e));
-        TRY(check_size(x, &x->opening, e));
+        TRY(begin_episode(x, &x->opening, (struct place){b, key, m, 0}, e));
+        TRY(check_text_size(x, &x->opening, e));
         for (int64_t k = begin[m]; x->config->question && k < begin[m + 1]; k++) TRY(token_ids_add(ids, b->prompt_ids[k], e));
         if (x->opening.said.size) TRY(tokenizer_encode(x->tokenizer, x->opening.said.data, x->opening.said.size, ids, e));
         new_begin[m + 1] = ids->n;
@@ -205,7 +218,7 @@ tare_status episodes_reset(struct episodes *x, struct rng_key key, const struct 
         const int64_t size = own->samples && own->samples[m] ? own->samples[m] : group_size, first = i;
         for (; i < first + size; i++) {
             struct played *p = &x->played[i];
-            TRY(begin_episode(x, &p->episode, key, own, m, i - first, e));
+            TRY(begin_episode(x, &p->episode, (struct place){own, key, m, i - first}, e));
             if (!same_said(&p->episode.said, &x->played[first].episode.said))
                 FAIL(
                     e, TARE_E_PLUGIN,
@@ -230,7 +243,7 @@ static tare_status take_turn(struct episodes *x, struct played *p, const struct 
     TRY(rollout_completion_text(&d, (struct completion_ids){act->ids + act->begin, n, FINISH_STOP}, &text, e));
     TRY(plugin_episode_step(&p->episode, text, e));
     p->reward[act->turn] = p->episode.reward;
-    return check_size(x, &p->episode, e);
+    return check_text_size(x, &p->episode, e);
 }
 
 /* The sampler's question after a turn (rollout.h). */

@@ -4,10 +4,10 @@
  *
  *   RUN_READY, RUN_RECORDED      --take_batch--------> RUN_COLLECTING
  *   RUN_COLLECTING               --learn_from_batch--> RUN_UPDATING       the batch is finished
- *                                --stage_verify------> RUN_VERIFY_FAILED
- *                                --stage_rollout-----> RUN_OVERFLOWED
+ *                                --stage_verify------> RUN_PLUGIN_FAILED
+ *                                --stage_rollout-----> RUN_PLUGIN_FAILED, RUN_OVERFLOWED
  *                                --forget_step-------> RUN_READY          error or interruption
- *   RUN_VERIFY_FAILED            --forget_step-------> RUN_READY
+ *   RUN_PLUGIN_FAILED            --forget_step-------> RUN_READY
  *   RUN_OVERFLOWED               --forget_step-------> RUN_READY
  *                                --take_batch--------> RUN_COLLECTING     after run_roll_back
  *   RUN_UPDATING                 --take_batch--------> RUN_COLLECTING     after run_roll_back
@@ -35,7 +35,7 @@ enum run_state {
     RUN_OPENING,
     RUN_READY,         /* open, or a step was forgotten */
     RUN_COLLECTING,    /* a step has begun */
-    RUN_VERIFY_FAILED, /* a verifier's error, not an interruption, ended the step, on all ranks */
+    RUN_PLUGIN_FAILED, /* an error of a verifier or environment, no interruption, ended the step, on all ranks */
     RUN_OVERFLOWED,    /* the sampler computed non-finite logits, on all ranks */
     RUN_UPDATING,      /* weights and states may have changed */
     RUN_EVALUATING,

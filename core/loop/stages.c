@@ -48,13 +48,14 @@ tare_status stage_rollout(struct run *r, const struct collect_request *request, 
 {
     const tare_status status = collector_sample(&r->collector, request, &r->batch, e);
     if (status == TARE_E_NOT_FINITE) r->state = RUN_OVERFLOWED;
+    if (status == TARE_E_PLUGIN) r->state = RUN_PLUGIN_FAILED; /* an environment's error */
     return status;
 }
 
 tare_status stage_verify(struct run *r, struct err *e)
 {
     const tare_status status = collector_verify(&r->collector, e);
-    if (status && status != TARE_E_CANCELLED && status != TARE_E_COMM) r->state = RUN_VERIFY_FAILED;
+    if (status && status != TARE_E_CANCELLED && status != TARE_E_COMM) r->state = RUN_PLUGIN_FAILED;
     return status;
 }
 

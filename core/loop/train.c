@@ -176,7 +176,7 @@ static tare_status one_step(struct train *t, struct err *e)
     const tare_status status = step_run(r, e);
     const enum run_state ended = r->state;
     if (status && ended != RUN_UPDATING) forget_step(r);
-    if (status && ended == RUN_VERIFY_FAILED) return save_before_failure(t, e);
+    if (status && ended == RUN_PLUGIN_FAILED) return save_before_failure(t, e);
     if (status == TARE_E_CANCELLED && ended != RUN_UPDATING) return save_interrupted(t, e);
     TRY(status);
     r->step++;
