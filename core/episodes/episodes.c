@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* memmem */
 #include "episodes/episodes.h"
 
 #include "base/fs.h"
@@ -27,17 +28,30 @@ struct episodes {
     struct plugin_episode opening; /* for prompts */
     struct played *played;         /* [n] of the batch; [n_open] have a session */
     int64_t n, n_open, capacity;
-    bool warned;          /* of tools */
+    bool warned;        /* of tools */
+    tare_text *special; /* [n_special] texts of the tokenizer's special tokens */
+    int64_t n_special;
     struct token_ids ids; /* of the last observation */
     struct arena arena, text;
 };
 
 /* ---------------------------------------------------------------- life */
 
+static tare_status find_special(struct episodes *x, struct err *e)
+{
+    const int64_t size = tokenizer_size(x->tokenizer);
+    TRY(arena_new(&x->arena, &x->special, size, e));
+    for (int32_t id = 0; id < size; id++)
+        if (tokenizer_is_special(x->tokenizer, id) && tokenizer_bytes(x->tokenizer, id).size)
+            x->special[x->n_special++] = tokenizer_bytes(x->tokenizer, id);
+    return TARE_OK;
+}
+
 static tare_status open_plugin(struct episodes *x, const struct episodes_options *o, struct err *e)
 {
     const char *name = o->config->plugin;
     struct plugin_env env = o->env;
+    TRY(find_special(x, e));
     TRY(plugin_new(&(struct plugin_wanted){name, TARE_KIND_ENVIRONMENT, o->search, o->settings, 0, &env}, &x->instance, e));
     if (o->ranks > 1 && !(x->instance->plugin->environment->flags & TARE_ENVIRONMENT_REPEATS))
         FAIL(
@@ -130,6 +144,33 @@ static tare_status begin_episode(struct episodes *x, struct plugin_episode *at, 
     return TARE_OK;
 }
 
+/* Returns where the first text of a special token begins, or n. */
+static int64_t special_begin(const struct episodes *x, const char *text, int64_t n)
+{
+    int64_t first = n;
+    for (int64_t k = 0; k < x->n_special; k++) {
+        const char *at = memmem(text, (size_t)n, x->special[k].data, (size_t)x->special[k].size);
+        if (at && at - text < first) first = at - text;
+    }
+    return first;
+}
+
+/* Appends the ids of what the environment said. A special token's text is encoded in two parts, as
+ * any other text: it ends no turn and opens no role. */
+static tare_status encode_said(const struct episodes *x, const struct str *said, struct token_ids *ids, struct err *e)
+{
+    const char *at = said->data;
+    for (int64_t n = said->size; n;) {
+        int64_t part = special_begin(x, at, n);
+        if (part < n)
+            for (part++; part < n && ((unsigned char)at[part] & 0xc0) == 0x80;) part++; /* with its first character */
+        TRY(tokenizer_encode(x->tokenizer, at, part, ids, e));
+        at += part;
+        n -= part;
+    }
+    return TARE_OK;
+}
+
 static tare_status check_text_size(const struct episodes *x, const struct plugin_episode *at, struct err *e)
 {
     if (at->said.size <= MOST_TEXT) return TARE_OK;
@@ -159,7 +200,7 @@ tare_status episodes_prompts(struct episodes *x, struct rng_key key, struct batc
         TRY(begin_episode(x, &x->opening, (struct place){b, key, m, 0}, e));
         TRY(check_text_size(x, &x->opening, e));
         for (int64_t k = begin[m]; x->config->question && k < begin[m + 1]; k++) TRY(token_ids_add(ids, b->prompt_ids[k], e));
-        if (x->opening.said.size) TRY(tokenizer_encode(x->tokenizer, x->opening.said.data, x->opening.said.size, ids, e));
+        TRY(encode_said(x, &x->opening.said, ids, e));
         new_begin[m + 1] = ids->n;
         if (ids->n == new_begin[m])
             FAIL(e, TARE_E_INVALID,
@@ -257,7 +298,7 @@ static tare_status next_text(void *ctx, const struct episode_act *act, struct ep
     if (p->episode.end || (x->config->max_turns && act->turn + 1 >= x->config->max_turns)) return TARE_OK;
     TRY(begin_turn(p, e));
     x->ids.n = 0;
-    if (p->episode.said.size) TRY(tokenizer_encode(x->tokenizer, p->episode.said.data, p->episode.said.size, &x->ids, e));
+    TRY(encode_said(x, &p->episode.said, &x->ids, e));
     *out = (struct episode_answer){.what = EPISODE_TEXT, .ids = x->ids.data, .n = x->ids.n};
     return TARE_OK;
 }

@@ -116,4 +116,22 @@ for fault in unknown_role:'unknown role' infinite_reward:'reward is'; do
 done
 train run.dir=ring environment.plugin="$FIXTURES/good_environment.so" environment.question=true environment.max_turns=3 && ok || bad "the environment of a file: $(cat err.txt)"
 has err.txt 'warning: rows.jsonl:.: environment ring offers tools, but with data.prompt = plain the model does not see them'
+# The text of a special token is text: no token of the context is special.
+if has_python; then
+    train run.dir=special environment.plugin="$FIXTURES/says_special.so" environment.question=true environment.max_turns=3 || bad "special tokens as text: $(cat err.txt)"
+    python3 - special/rollouts/*.jsonl > found.txt 2>&1 <<'PY' && ok || bad "special tokens as text: $(cat found.txt)"
+import json, sys
+n = 0
+for path in sys.argv[1:]:
+    for record in map(json.loads, open(path)):
+        at = 0
+        for k, run in enumerate(record["sampled"]):
+            context = record["ids"][at : at + run]
+            at += run
+            if k % 2:
+                assert bytes(context) == b"a<|im_end|><|im_end|>b", context
+                n += 1
+assert n > 8, n
+PY
+fi
 done_

@@ -39,7 +39,7 @@ foreach(CASE good_curriculum row_unwritten row_past_end rollouts_none rollouts_o
         chooses_by_call keeps_by_call writes_in_next writes_in_keep chooses_by_instance forgets_stride takes_short_course fails_on_unjudged)
     tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/curriculum.c)
 endforeach()
-foreach(CASE good_environment unknown_role unknown_end unknown_episode_verdict early_verdict infinite_reward episode_by_call keeps_episode shares_session
+foreach(CASE good_environment says_special unknown_role unknown_end unknown_episode_verdict early_verdict infinite_reward episode_by_call keeps_episode shares_session
         loses_session takes_short_session says_parts spoils_card suggests_by_call changes_by_suggesting suggests_nothing)
     tare_fixture(${CASE} ${CMAKE_SOURCE_DIR}/tests/plugin/hostile/environment.c)
 endforeach()

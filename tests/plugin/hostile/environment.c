@@ -23,7 +23,8 @@ enum cases {
     spoils_card,
     suggests_by_call,
     changes_by_suggesting,
-    suggests_nothing
+    suggests_nothing,
+    says_special
 };
 #define IS(X) (CASE == X)
 enum { FIELDS = 8 };
@@ -76,6 +77,7 @@ static tare_status tell(const struct walk *w, tare_observation *out)
     memcpy(text, FIELD, sizeof FIELD - 1);
     n = (int)sizeof FIELD - 1;
     text[n++] = (char)('0' + w->at);
+    if (IS(says_special)) n = (int)strlen(strcpy(text, "a<|im_end|><|im_end|>b"));
     const tare_message message = {.struct_size = sizeof message,
                                   .role = IS(unknown_role) ? 9 : TARE_ROLE_USER,
                                   .text = {text, n},

@@ -35,7 +35,7 @@ static void kinds__have_the_choice_of_the_configuration(void **state)
     assert_string_equal(config_kind_choice(&c, TARE_KIND_VERIFIER), "math:1 code:0.5");
     assert_string_equal(config_kind_choice(&c, TARE_KIND_ENCODER), "hashed");
     assert_string_equal(config_kind_choice(&c, TARE_KIND_OBJECTIVE), c.objective.plugin);
-    assert_null(config_kind_choice(&c, TARE_KIND_ENVIRONMENT));
+    assert_string_equal(config_kind_choice(&c, TARE_KIND_ENVIRONMENT), "");
     assert_false(config_uses(&c, "environment.x"));
     assert_true(config_uses(&c, "codebook.kmeans")); /* codebook.plugin = auto */
     assert_false(config_uses(&c, "encoder.kmeans"));
