@@ -17,7 +17,7 @@ struct sft {
     struct engine engine;
     struct arena arena;
     struct token_ids prompt_ids, ids;
-    struct str sampled; /* a byte for each of ids: 1 if it is learnt */
+    struct str sampled;  /* a byte for each of ids: 1 if it is learnt */
     int64_t step, steps; /* steps done; steps wanted */
     int64_t cursor;      /* rows taken from the data order */
     int64_t saved;       /* step of the last checkpoint; -1: none */
