@@ -190,7 +190,7 @@ const struct config_key CONFIG_KEYS[] = {
          "Stop the run if a larger share of a step's verdicts are crashes."),
 
     PATHS(environment, plugin, "", KEY_PLUGINS,
-         "Environment plugin: a name (`tare env list`) or a file. Empty: a rollout is one completion. Its rewards are the reward component `environment`, and without verifier.plugins the only one; rollout.max_new_tokens counts the sampled tokens of all turns. For data.prompt = plain."),
+         "Environment plugin: a name (`tare env list`) or a file. Empty: a rollout is one completion. Its rewards are the reward component `environment`, and without verifier.plugins the only one; rollout.max_new_tokens counts the sampled tokens of all turns."),
     INT(environment, max_turns, "0", 0, 1000000,
         "Most turns of an episode; it ends after the last one. 0: the environment decides."),
     INT(environment, max_tokens, "0", 0, MANY,

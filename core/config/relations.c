@@ -30,9 +30,6 @@ static tare_status check_environment(const struct config *c, struct err *e)
 {
     const char *name = c->environment.plugin;
     if (!*name) return TARE_OK;
-    if (c->data.prompt != PROMPT_PLAIN)
-        APART(c, environment, plugin, data, prompt, "%s", name, "chat",
-              "an environment's texts are appended as they are, without a chat template; set data.prompt = plain");
     if (c->run.device == RUN_CUDA)
         APART(c, environment, plugin, run, device, "%s", name, "cuda", "episodes are played on the CPU only");
     if (c->rollout.off_policy)

@@ -152,6 +152,66 @@ tare_status prompts_text(const struct prompts *p, const struct row *row, struct 
     return TARE_OK;
 }
 
+/* ---------------------------------------------------------------- prompts with a message */
+
+bool prompts_are_chat(const struct prompts *p)
+{
+    return p->chat != NULL;
+}
+
+static tare_status add_message(json_t *messages, struct prompt_message m, struct err *e)
+{
+    return json_array_append_new(messages, new_message(m.role, m.text.data, m.text.size)) ? no_memory(e) : TARE_OK;
+}
+
+tare_status prompts_text_with(const struct prompts *p, const struct row *row, bool question, struct prompt_message m,
+                              struct str *out, struct err *e)
+{
+    OWNED(json_decrefp) json_t *messages = NULL, *variables = NULL;
+    const char *system = p->config->system;
+    if (question) {
+        TRY(make_messages(p, row, &messages, e));
+    } else {
+        messages = json_array();
+        if (system && *system) TRY(add_message(messages, (struct prompt_message){"system", {system, (int64_t)strlen(system)}}, e));
+    }
+    TRY(add_message(messages, m, e));
+    if (row_variables(row, &variables, e) || chat_prompt(p->chat, messages, variables, out, e))
+        return err_prefix(e, "%s", row->where);
+    return TARE_OK;
+}
+
+/* Number of the line, from 1, that byte n of a text is in. */
+static int64_t line_in_text(const struct str *text, int64_t n)
+{
+    int64_t line = 1;
+    for (int64_t i = 0; i < n; i++) line += text->data[i] == '\n';
+    return line;
+}
+
+tare_status prompts_after_answer(const struct prompts *p, const struct row *row, struct prompt_message m, struct str *out,
+                                 struct err *e)
+{
+    static const char ASKED[] = "qzASKEDqz", ANSWERED[] = "qzANSWEREDqz"; /* no template writes these itself */
+    OWNED(json_decrefp) json_t *messages = json_array(), *variables = NULL;
+    OWNED(str_free) struct str sampled = {0}, written = {0};
+    int64_t same = 0;
+    TRY(add_message(messages, (struct prompt_message){"user", {ASKED, sizeof ASKED - 1}}, e));
+    if (row) TRY(row_variables(row, &variables, e));
+    TRY(chat_prompt(p->chat, messages, variables, &sampled, e));
+    TRY(str_add(&sampled, ANSWERED, -1, e));
+    TRY(add_message(messages, (struct prompt_message){"assistant", {ANSWERED, sizeof ANSWERED - 1}}, e));
+    TRY(add_message(messages, m, e));
+    TRY(chat_prompt(p->chat, messages, variables, &written, e));
+    while (same < sampled.size && same < written.size && sampled.data[same] == written.data[same]) same++;
+    if (same < sampled.size)
+        FAIL(
+            e, TARE_E_CONFIG,
+            "the chat template writes an earlier turn otherwise than it was sampled, from byte %lld on (line %lld of the conversation); episodes need a template that repeats what came before unchanged",
+            (long long)same, (long long)line_in_text(&written, same < written.size ? same : written.size));
+    return str_add(out, written.data + same, written.size - same, e);
+}
+
 tare_status prompts_encode(const struct prompts *p, const struct row *row, struct token_ids *out, struct err *e)
 {
     OWNED(str_free) struct str text = {0};

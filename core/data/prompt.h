@@ -28,6 +28,22 @@ tare_status prompts_text(const struct prompts *p, const struct row *row, struct 
 /* Appends the ids. */
 tare_status prompts_encode(const struct prompts *p, const struct row *row, struct token_ids *out, struct err *e);
 
+/* A message that follows a row's prompt, or an answer. */
+struct prompt_message {
+    const char *role;
+    tare_text text;
+};
+/* Appends the prompt of a row that ends with one more message. question: after the row's own messages;
+ * false: that message alone, behind the system message if there is one. Chat only. */
+tare_status prompts_text_with(const struct prompts *p, const struct row *row, bool question, struct prompt_message m,
+                              struct str *out, struct err *e);
+/* Appends what the chat template writes after the text of an answer: the end of that turn, the message,
+ * and the beginning of the next answer. Refuses a template that writes an earlier turn otherwise than
+ * it was sampled (TARE_E_CONFIG). row: its variables of the template; NULL: none. */
+tare_status prompts_after_answer(const struct prompts *p, const struct row *row, struct prompt_message m, struct str *out,
+                                 struct err *e);
+bool prompts_are_chat(const struct prompts *p);
+
 struct prompt_limits {
     /* tokens: longest allowed prompt; context and rollout.max_prompt_tokens are for the message */
     int64_t tokens, context, most;

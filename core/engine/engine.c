@@ -265,6 +265,7 @@ static tare_status open_sampler(struct engine *g, struct err *e)
                                                                    .search = &search,
                                                                    .settings = c->params,
                                                                    .env = g->env,
+                                                                   .prompts = g->prompts,
                                                                    .tokenizer = g->tokenizer,
                                                                    .model = g->model,
                                                                    .ranks = g->comm ? g->comm->size : 1},

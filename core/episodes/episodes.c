@@ -23,6 +23,7 @@ struct played {
 struct episodes {
     struct plugin_instance *instance;
     const struct environment_config *config;
+    const struct prompts *prompts;
     const struct tokenizer *tokenizer;
     const struct model *model;
     struct plugin_episode opening; /* for prompts */
@@ -36,6 +37,8 @@ struct episodes {
 };
 
 /* ---------------------------------------------------------------- life */
+
+static const char *const ROLES[] = {[TARE_ROLE_SYSTEM] = "system", [TARE_ROLE_USER] = "user", [TARE_ROLE_TOOL] = "tool"};
 
 static tare_status find_special(struct episodes *x, struct err *e)
 {
@@ -52,6 +55,10 @@ static tare_status open_plugin(struct episodes *x, const struct episodes_options
     const char *name = o->config->plugin;
     struct plugin_env env = o->env;
     TRY(find_special(x, e));
+    if (prompts_are_chat(x->prompts)) {
+        OWNED(str_free) struct str unused = {0}; /* is the template one for episodes? */
+        TRY(prompts_after_answer(x->prompts, NULL, (struct prompt_message){"user", {"x", 1}}, &unused, e));
+    }
     TRY(plugin_new(&(struct plugin_wanted){name, TARE_KIND_ENVIRONMENT, o->search, o->settings, 0, &env}, &x->instance, e));
     if (o->ranks > 1 && !(x->instance->plugin->environment->flags & TARE_ENVIRONMENT_REPEATS))
         FAIL(
@@ -66,7 +73,7 @@ tare_status episodes_open(const struct episodes_options *o, struct episodes **ou
     struct episodes *x;
     *out = NULL;
     TRY(mem_new((int64_t)sizeof *x, (void **)&x, e));
-    *x = (struct episodes){.config = o->config, .tokenizer = o->tokenizer, .model = o->model};
+    *x = (struct episodes){.config = o->config, .prompts = o->prompts, .tokenizer = o->tokenizer, .model = o->model};
     arena_init(&x->arena, "episodes");
     arena_init(&x->text, "a turn's text");
     const tare_status status = open_plugin(x, o, e);
@@ -138,7 +145,7 @@ static tare_status begin_episode(struct episodes *x, struct plugin_episode *at, 
     if (at->tools.size && !x->warned) {
         x->warned = true;
         log_warn(
-            "%s: environment %s offers tools, but with data.prompt = plain the model does not see them, and calls are not parsed: its acts are texts",
+            "%s: environment %s offers tools, but this version does not show them to the model and parses no calls: its acts are texts",
             row->where, x->instance->plugin->desc.name);
     }
     return TARE_OK;
@@ -171,6 +178,73 @@ static tare_status encode_said(const struct episodes *x, const struct str *said,
     return TARE_OK;
 }
 
+/* What is rendered in place of a text that must not be read as special tokens. */
+static const char MARK[] = "qzSAIDqz";
+
+static bool has_special(const struct episodes *x, const struct str *said)
+{
+    return said->size && special_begin(x, said->data, said->size) < said->size;
+}
+
+/* The message of an observation, for the template. */
+static tare_status message_of(const struct episodes *x, const struct plugin_episode *at, struct prompt_message *out, struct err *e)
+{
+    if (at->role <= 0)
+        FAIL(e, TARE_E_PLUGIN, "environment %s: an observation %s; in a chat it must be messages of one role",
+             x->instance->plugin->desc.name, at->role ? "has messages of several roles" : "without a message");
+    *out = (struct prompt_message){ROLES[at->role], {at->said.data ? at->said.data : "", at->said.size}};
+    if (has_special(x, &at->said)) out->text = (tare_text){MARK, sizeof MARK - 1};
+    return TARE_OK;
+}
+
+/* Appends the ids of a rendered text, whose mark, if any, stands for what was said. */
+static tare_status encode_rendered(const struct episodes *x, tare_text text, const struct str *said, struct token_ids *ids,
+                                   struct err *e)
+{
+    const char *mark = has_special(x, said) ? memmem(text.data, (size_t)text.size, MARK, sizeof MARK - 1) : NULL;
+    const char *end = text.data + text.size, *rest = mark ? mark + sizeof MARK - 1 : end;
+    TRY(tokenizer_encode(x->tokenizer, text.data, (mark ? mark : end) - text.data, ids, e));
+    if (!mark) return TARE_OK;
+    TRY(encode_said(x, said, ids, e));
+    return tokenizer_encode(x->tokenizer, rest, end - rest, ids, e);
+}
+
+/* Appends the ids of what follows an act, whose last token is `stop`. */
+static tare_status encode_observation(const struct episodes *x, const struct played *p, int32_t stop, struct token_ids *ids,
+                                      struct err *e)
+{
+    const struct plugin_episode *at = &p->episode;
+    OWNED(str_free) struct str text = {0};
+    struct prompt_message m;
+    if (!prompts_are_chat(x->prompts)) return encode_said(x, &at->said, ids, e);
+    TRY(message_of(x, at, &m, e));
+    TRY(prompts_after_answer(x->prompts, p->row, m, &text, e));
+    /* the act ended with the template's token, or with another one */
+    const tare_text end = tokenizer_bytes(x->tokenizer, stop);
+    const int64_t drawn = end.size <= text.size && !memcmp(text.data, end.data, (size_t)end.size) ? end.size : 0;
+    return encode_rendered(x, (tare_text){text.data + drawn, text.size - drawn}, &at->said, ids, e);
+}
+
+/* Appends the ids of a group's prompt, and its text. */
+static tare_status encode_opening(const struct episodes *x, const struct row *row, struct token_ids *ids, struct str *text,
+                                  struct err *e)
+{
+    const struct plugin_episode *at = &x->opening;
+    struct prompt_message m;
+    if (at->role && prompts_are_chat(x->prompts)) {
+        TRY(message_of(x, at, &m, e));
+        TRY(prompts_text_with(x->prompts, row, x->config->question, m, text, e));
+        return encode_rendered(x, (tare_text){text->data, text->size}, &at->said, ids, e);
+    }
+    if (!at->role || x->config->question) {
+        TRY(prompts_encode(x->prompts, row, ids, e));
+        TRY(prompts_text(x->prompts, row, text, e));
+    }
+    if (!at->said.size) return TARE_OK;
+    TRY(str_add(text, at->said.data, at->said.size, e));
+    return encode_said(x, &at->said, ids, e);
+}
+
 static tare_status check_text_size(const struct episodes *x, const struct plugin_episode *at, struct err *e)
 {
     if (at->said.size <= MOST_TEXT) return TARE_OK;
@@ -178,20 +252,8 @@ static tare_status check_text_size(const struct episodes *x, const struct plugin
          (long long)at->said.size, MOST_TEXT);
 }
 
-static tare_status extend_text(const struct episodes *x, tare_text *text, struct arena *a, struct err *e)
-{
-    OWNED(str_free) struct str all = {0};
-    char *copy;
-    if (x->config->question) TRY(str_add(&all, text->data, text->size, e));
-    TRY(str_add(&all, x->opening.said.data, x->opening.said.size, e));
-    TRY(arena_strdup(a, all.data, all.size, &copy, e));
-    *text = (tare_text){copy, all.size};
-    return TARE_OK;
-}
-
 tare_status episodes_prompts(struct episodes *x, struct rng_key key, struct batch *b, struct arena *a, struct err *e)
 {
-    const int64_t *begin = b->prompt_begin;
     struct token_ids *ids = &x->ids;
     int64_t *new_begin;
     ids->n = 0;
@@ -199,14 +261,18 @@ tare_status episodes_prompts(struct episodes *x, struct rng_key key, struct batc
     for (int64_t m = 0; m < b->n_groups; m++) {
         TRY(begin_episode(x, &x->opening, (struct place){b, key, m, 0}, e));
         TRY(check_text_size(x, &x->opening, e));
-        for (int64_t k = begin[m]; x->config->question && k < begin[m + 1]; k++) TRY(token_ids_add(ids, b->prompt_ids[k], e));
-        TRY(encode_said(x, &x->opening.said, ids, e));
+        OWNED(str_free) struct str text = {0};
+        TRY(encode_opening(x, b->row[m], ids, &text, e));
         new_begin[m + 1] = ids->n;
         if (ids->n == new_begin[m])
             FAIL(e, TARE_E_INVALID,
                  "%s: the prompt has no token: environment %s says nothing at the beginning; set environment.question = true",
                  b->row[m]->where, x->instance->plugin->desc.name);
-        if (b->prompt_text) TRY(extend_text(x, &b->prompt_text[m], a, e));
+        if (b->prompt_text) {
+            char *copy;
+            TRY(arena_strdup(a, text.data ? text.data : "", text.size, &copy, e));
+            b->prompt_text[m] = (tare_text){copy, text.size};
+        }
     }
     b->prompt_begin = new_begin;
     b->n_prompt_tokens = ids->n;
@@ -298,7 +364,8 @@ static tare_status next_text(void *ctx, const struct episode_act *act, struct ep
     if (p->episode.end || (x->config->max_turns && act->turn + 1 >= x->config->max_turns)) return TARE_OK;
     TRY(begin_turn(p, e));
     x->ids.n = 0;
-    TRY(encode_said(x, &p->episode.said, &x->ids, e));
+    if (encode_observation(x, p, act->ids[act->n - 1], &x->ids, e))
+        return err_prefix(e, "%s, sample %lld, turn %lld", p->row->where, (long long)act->sample, (long long)act->turn + 1);
     *out = (struct episode_answer){.what = EPISODE_TEXT, .ids = x->ids.data, .n = x->ids.n};
     return TARE_OK;
 }

@@ -16,7 +16,7 @@
 
 #include "base/rng.h"
 #include "batch/batch.h"
-#include "data/tokenizer.h"
+#include "data/prompt.h"
 #include "model/model.h"
 #include "plugin/plugin.h"
 #include "rollout/rollout.h"
@@ -28,7 +28,8 @@ struct episodes_options {
     const struct plugin_search *search;
     const struct config_param *settings; /* config.params */
     struct plugin_env env;
-    const struct tokenizer *tokenizer; /* borrowed, like the model */
+    const struct prompts *prompts; /* borrowed, like tokenizer and model */
+    const struct tokenizer *tokenizer;
     const struct model *model;
     int ranks;
 };

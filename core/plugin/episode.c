@@ -23,6 +23,7 @@ static tare_status hear_message(void *ctx, const tare_message *m)
     if (m->role < TARE_ROLE_SYSTEM || m->role > TARE_ROLE_TOOL)
         FAIL(e, TARE_E_PLUGIN, "a message has the unknown role %d", m->role);
     if (str_utf8_error(m->text.data, m->text.size)) FAIL(e, TARE_E_PLUGIN, "a message is not valid UTF-8");
+    x->role = !x->role || x->role == m->role ? m->role : -1;
     return str_add(&x->said, m->text.data ? m->text.data : "", m->text.size, e);
 }
 
@@ -32,6 +33,7 @@ static void begin_observation(struct plugin_episode *x, struct observed *o, bool
     struct str *const to[] = {&x->key, &x->note, &x->tools, &o->stop};
     *o = (struct observed){.out = {.struct_size = sizeof o->out, .ctx = x, .say = hear_message}};
     str_clear(&x->said);
+    x->role = 0;
     for (int k = 0; k < STREAMS; k++) {
         if (k < 2 || first) str_clear(to[k]);
         o->from[k] = (struct plugin_stream){.out = to[k]};

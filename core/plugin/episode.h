@@ -18,6 +18,7 @@ struct plugin_episode {
     int64_t turn; /* acts so far */
     /* The last observation: its messages one after another, its streams, and its numbers. */
     struct str said, key, tools, note;
+    int32_t role; /* of its messages; 0: none, -1: several roles */
     int32_t end, verdict;
     double reward, total; /* of the last act; of all */
     struct err fault;     /* in a message */

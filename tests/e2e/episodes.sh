@@ -103,7 +103,38 @@ refused() {
     train run.dir=refused "$@" && bad "accepted: $*"
     grep -E -- "$pattern" err.txt > found.txt && [ "$(grep '^tare: ' err.txt | grep -vc '^tare: warning: ')" = 1 ] && ok || bad "$*: $(cat err.txt)"
 }
-refused 'environment.plugin = guess .*data.prompt = chat .*set data.prompt = plain' data.prompt=chat
+# A chat: what follows a turn is what the template writes there, and a template that changes earlier
+# turns is refused. The policy ends its turns with any token above 96, or with the template's.
+printf '%s\n' "{% for m in messages %}<|im_start|>{{ m.role }}" "{{ m.content }}<|im_end|>" "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant" "{% endif %}" > chatml.jinja
+sed "s/{% for m in messages %}/{% for m in messages if m.role != 'assistant' %}/" chatml.jinja > forgetful.jinja
+sed -i 's/context = 64/context = 512/; s/out = base/out = long/' sft.ini
+"$TARE" -q sft sft.ini || bad "the model of the chat"
+chat="model.path=long data.prompt=chat data.chat_template=chatml.jinja rollout.max_new_tokens=20 rollout.max_prompt_tokens=128 rollout.stop_ids=$(seq -s , 97 256),258"
+train run.dir=chat $chat && has chat/metrics.jsonl '"rollout/turns":[23]' && hasnt chat/metrics.jsonl '"policy/sampler_mismatch":[^0n]' || bad "a chat: $(cat err.txt)"
+has chat/rollouts/step-000001.jsonl '"prompt":"<.im_start.>user.ng:<.im_end.>.n<.im_start.>assistant.n"'
+train run.dir=asked environment.question=true $chat && has asked/rollouts/step-000001.jsonl '"prompt":"<.im_start.>user.n#<.im_end.>.n<.im_start.>user.ng:<.im_end.>' || bad "a chat with the question: $(cat err.txt)"
+if has_python; then
+    python3 - chat/rollouts/*.jsonl > found.txt 2>&1 <<'PY' && ok || bad "a chat: $(cat found.txt)"
+import json, re, sys
+SPECIAL = {256: b"<|endoftext|>", 257: b"<|im_start|>", 258: b"<|im_end|>"}
+ends = set()
+for path in sys.argv[1:]:
+    for record in map(json.loads, open(path)):
+        at = 0
+        for k, run in enumerate(record["sampled"]):
+            ids = record["ids"][at : at + run]
+            at += run
+            if k % 2:
+                text = b"".join(SPECIAL.get(i) or bytes([i]) for i in ids)
+                drawn = last == 258
+                assert re.fullmatch(rb"(<\|im_end\|>)?\n<\|im_start\|>user\n[<>!]<\|im_end\|>\n<\|im_start\|>assistant\n", text), text
+                assert text.startswith(b"<|im_end|>") != drawn, (text, last)
+                ends.add(drawn)
+            last = ids[-1]
+assert False in ends, ends
+PY
+fi
+refused 'the chat template writes an earlier turn otherwise than it was sampled, from byte' $chat data.chat_template=forgetful.jinja
 refused 'environment.plugin = guess .*rollout.off_policy = true' rollout.off_policy=true
 refused "no environment named 'gess'.*did you mean guess" environment.plugin=gess
 refused 'highest: 99 is out of range: must be' environment.guess.highest=99
@@ -115,7 +146,7 @@ for fault in unknown_role:'unknown role' infinite_reward:'reward is'; do
     refused "environment ring: (reset|step): .*${fault#*:}" environment.plugin="$FIXTURES/${fault%%:*}.so" environment.question=true
 done
 train run.dir=ring environment.plugin="$FIXTURES/good_environment.so" environment.question=true environment.max_turns=3 && ok || bad "the environment of a file: $(cat err.txt)"
-has err.txt 'warning: rows.jsonl:.: environment ring offers tools, but with data.prompt = plain the model does not see them'
+has err.txt 'warning: rows.jsonl:.: environment ring offers tools, but this version does not show them to the model'
 # The text of a special token is text: no token of the context is special.
 if has_python; then
     train run.dir=special environment.plugin="$FIXTURES/says_special.so" environment.question=true environment.max_turns=3 || bad "special tokens as text: $(cat err.txt)"
