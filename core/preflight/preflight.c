@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "estimate/estimate.h"
 #include "plan/plan.h"
+#include "plugin/episode.h"
 #include "preflight/signal.h"
 #include "sft/sft.h"
 #include "verify/rows.h"
@@ -75,6 +76,27 @@ static tare_status check_curriculum(const struct config *c, const struct dataset
     TRY(open_at_key(c, "curriculum", "plugin", curriculum_open(&options, &curriculum, e), e));
     curriculum_free(curriculum);
     return TARE_OK;
+}
+
+/* Begins one episode, with the first row. */
+static tare_status try_environment(struct plugin_instance *i, const struct row *row, struct err *e)
+{
+    OWNED(plugin_episode_close) struct plugin_episode x = {0};
+    TRY(plugin_episode_open(i, &x, e));
+    const tare_episode episode = {
+        .struct_size = sizeof episode, .row = row->json, .messages = row->messages, .prompt_uid = row->uid};
+    return plugin_episode_reset(&x, &episode, e) ? err_prefix(e, "%s", row->where) : TARE_OK;
+}
+
+static tare_status check_environment(const struct config *c, const struct dataset *train, const struct plugin_env *env,
+                                     struct err *e)
+{
+    const struct plugin_search search = {.folder = c->run.plugins};
+    const struct plugin_wanted wanted = {c->environment.plugin, TARE_KIND_ENVIRONMENT, &search, c->params, 0, env};
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
+    if (!*c->environment.plugin) return TARE_OK;
+    TRY(open_at_key(c, "environment", "plugin", plugin_new(&wanted, &i, e), e));
+    return train && train->n ? try_environment(i, &train->rows[0], e) : TARE_OK;
 }
 
 /* Tracks which of the plugins that open produce token or step rewards, and which read them. */
@@ -186,6 +208,8 @@ static tare_status check_plugins(const struct config *c, const struct dataset *c
     if (sound) TRY(err_note_fault(f, check_verifier(c, data, &env, true, &s, e), e));
     TRY(check_tables(c, TARE_KIND_OBJECTIVE, &sound, f, e));
     if (sound) TRY(err_note_fault(f, check_objective(c, &env, e), e));
+    TRY(check_tables(c, TARE_KIND_ENVIRONMENT, &sound, f, e));
+    if (sound) TRY(err_note_fault(f, check_environment(c, train, &env, e), e));
     TRY(check_tables(c, TARE_KIND_CURRICULUM, &sound, f, e));
     if (sound && train) TRY(err_note_fault(f, check_curriculum(c, train, &env, e), e));
     /* the estimator is unknown, which has already been reported */
@@ -215,6 +239,11 @@ static tare_status check_policy(const struct config *c, const struct dataset *co
     tare_status status = prompts_new(&c->data, c->model.path, t, &p, e);
     for (int i = 0; i < 2 && !status; i++)
         if (data[i]) status = err_note_fault(f, prompts_check(p, data[i], &limits, NULL, e), e);
+    if (!status && *c->environment.plugin && prompts_are_chat(p)) {
+        OWNED(str_free) struct str unused = {0};
+        const struct prompt_message m = {"user", {"x", 1}};
+        status = err_note_fault(f, prompts_after_answer(p, NULL, m, &unused, e), e);
+    }
     prompts_free(p);
     tokenizer_free(t);
     return status;

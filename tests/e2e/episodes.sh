@@ -140,6 +140,13 @@ refused "no environment named 'gess'.*did you mean guess" environment.plugin=ges
 refused 'highest: 99 is out of range: must be' environment.guess.highest=99
 for n in 1 2 3 4; do echo "{\"id\":\"r$n\",\"question\":\"#\",\"number\":70}"; done > wrong.jsonl
 refused 'step 1, rollout|wrong.jsonl:[1-4]:.*number' data.train=wrong.jsonl
+# config check finds these before a run.
+found() { "$TARE" config check agent.ini "${@:2}" > out.txt 2> err.txt && bad "config check accepts ${*:2}"; grep -E -- "$1" err.txt > found.txt && ok || bad "config check ${*:2}: $(cat err.txt)"; }
+"$TARE" config check agent.ini > out.txt 2> err.txt && ok || bad "config check: $(cat err.txt)"
+found "environment.plugin.*no environment named 'gess'" environment.plugin=gess
+found 'highest: 99 is out of range' environment.guess.highest=99
+found 'wrong.jsonl:1:.*number' data.train=wrong.jsonl
+found 'writes an earlier turn otherwise than it was sampled' $chat data.chat_template=forgetful.jinja
 # An environment that fails in a later step: the steps before it are saved. Those of FIXTURES break
 # the contract in one way each.
 for fault in unknown_role:'unknown role' infinite_reward:'reward is'; do
