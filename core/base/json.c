@@ -44,6 +44,9 @@ void json_begin(void)
 tare_status json_parse(const char *text, int64_t n, const char *where, json_t **out, struct err *e)
 {
     json_error_t bad;
+    const char *nul = n ? memchr(text, 0, (size_t)n) : NULL; /* Jansson skips such bytes between tokens */
+    *out = NULL;
+    if (nul) FAIL(e, TARE_E_CORRUPT, "%s: not valid JSON: byte %lld is NUL", where, (long long)(nul - text) + 1);
     *out = json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &bad);
     if (*out) return TARE_OK;
     if (!bad.text[0] || json_error_code(&bad) == json_error_out_of_memory) FAIL(e, TARE_E_NOMEM, "%s: no memory to read it", where);
