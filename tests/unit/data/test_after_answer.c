@@ -1,5 +1,5 @@
 /* What a chat template writes after an answer, compared with the texts and ids that transformers gives
- * (data/episodes/suffix of the reference data). */
+ * (data/episodes/suffix of the reference data). The small tokenizers of the tree give other ids. */
 #include "base/fs.h"
 #include "base/json.h"
 #include "check.h"
@@ -21,6 +21,7 @@ static bool is_usual(const json_t *row, const char *content)
            json_is_array(json_object_get(suffix, "marker")) && json_is_string(json_object_get(row, "suffix_text"));
 }
 
+/* t: NULL: only the texts. */
 static void compare(const struct prompts *p, const struct tokenizer *t, const json_t *row, const struct family *f)
 {
     const json_t *m = json_array_get(json_object_get(row, "observation"), 0), *ids;
@@ -32,6 +33,10 @@ static void compare(const struct prompts *p, const struct tokenizer *t, const js
     if (strncmp(text.data, f->end, strlen(f->end)) != 0) fail_msg("%s: begins with %.40s", id, text.data);
     want = json_string_value(json_object_get(row, "suffix_text"));
     if (strcmp(text.data + strlen(f->end), want) != 0) fail_msg("%s: %s, expected %s", id, text.data + strlen(f->end), want);
+    if (!t) {
+        str_free(&text);
+        return;
+    }
     assert_ok(tokenizer_encode(t, want, (int64_t)strlen(want), &got, &e), &e);
     ids = json_object_get(json_object_get(row, "suffix"), "marker");
     assert_int_equal(got.n, json_array_size(ids));
@@ -50,6 +55,7 @@ static void run(const struct family *f)
     int64_t n = 0;
     snprintf(rows, sizeof rows, "%s", shared_or_skip(f->rows));
     snprintf(folder, sizeof folder, "%s", shared_or_skip(f->folder));
+    const bool whole = shared_is_whole(rows) && shared_is_whole(folder);
     if (f->chat_template) snprintf(file, sizeof file, "%s/%s", folder, f->chat_template);
     const struct data_config config = {.prompt = PROMPT_CHAT, .chat_template = file};
     assert_ok(tokenizer_load(folder, &t, &e), &e);
@@ -61,12 +67,12 @@ static void run(const struct family *f)
         const json_t *observation = json_object_get(row, "observation");
         const char *content = json_string_value(json_object_get(json_array_get(observation, 0), "content"));
         if (json_array_size(observation) == 1 && content && is_usual(row, content)) {
-            compare(p, t, row, f);
+            compare(p, whole ? t : NULL, row, f);
             n++;
         }
         json_decref(row);
     }
-    if (n < f->least) fail_msg("only %lld rows were compared", (long long)n);
+    if (n < (whole ? f->least : 3)) fail_msg("only %lld rows were compared", (long long)n);
     prompts_free(p);
     tokenizer_free(t);
     str_free(&text);
