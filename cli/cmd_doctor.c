@@ -10,6 +10,7 @@
 #include "dist/device.h"
 #include "kernels.h"
 #include "needs.h"
+#include "observe/gpus.h"
 #include "observe/manifest.h"
 #include "plugin/plugin.h"
 
@@ -137,6 +138,12 @@ static void check_kernels(const struct kernels *k)
         print_row("ok", "cuda kernels", "libtare_cuda.so%s%s", *about ? "; " : "", about);
 }
 
+static void print_gpus(void *ctx, enum gpus_state state, const char *what, const char *text)
+{
+    (void)ctx;
+    print_row(state == GPUS_OK ? "ok" : state == GPUS_NO ? "no" : "bad", what, "%s", text);
+}
+
 static void check_devices(const struct config *c)
 {
     const bool wanted = c->run.device == RUN_CUDA;
@@ -146,6 +153,8 @@ static void check_devices(const struct config *c)
               driver ? "NVIDIA driver present" : "NVIDIA driver missing; run.device = cuda needs it");
     const char *cuda = find_library("libcuda.so.1");
     print_row(cuda ? "ok" : missing, "cuda", "%s", cuda ? cuda : "libcuda.so.1 is missing");
+    const struct gpus_wanted gpus = {.root = "", .cuda = wanted, .ranks = c->dist.ranks};
+    gpus_report(&gpus, print_gpus, NULL);
     const struct kernels *k;
     struct err e = {0};
     if (kernels_cuda(0, &k, &e))

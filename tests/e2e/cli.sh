@@ -83,6 +83,7 @@ expect 0 '^ok   kernels ' "$TARE" doctor
 expect 0 '^ok   estimator .*grpo' "$TARE" doctor good.ini
 SHARED=nowhere expect 0 '^no   references .*tests use the part of it in tests/data' "$TARE" doctor
 [ -e /dev/nvidiactl ] || expect 1 '^bad  gpu' "$TARE" doctor run.device=cuda
+[ -e /dev/nvidiactl ] || TARE_CUDA_GRAPH=off expect 1 '^no   switch *TARE_CUDA_GRAPH=off has no effect' "$TARE" doctor run.device=cuda
 for verb in train sft eval sweep plan report; do
     "$TARE" $verb good.ini --stepz 3 >out 2>&1
     [ $? = 2 ] && grep -q "^tare: '--stepz'" out || { echo "FAILED: $verb --stepz: the message does not name the argument: $(head -1 out)" && fails=$((fails + 1)); }
