@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "cli/cli.h"
+#include "episodes/calls.h"
 #include "plugin/episode.h"
 #include "plugin/internal.h"
 
@@ -18,7 +19,8 @@ const char env_usage[] =
     "       tare env play NAME [--seed S] [parameter=value ...]\n"
     "       tare env demo NAME [--rows N] [--seed S] [--question TEXT] [parameter=value ...]\n"
     "       tare env check NAME [parameter=value ...]\n"
-    "play: you are the policy. Each line of standard input is an act; end of input ends it.\n"
+    "play: you are the policy. Each line of standard input is an act; end of input ends it. A tool is called by\n"
+    "      <tool_call>{\"name\": NAME, \"arguments\": {...}}</tool_call>.\n"
     "demo writes rows for `tare sft`: episodes of legal acts drawn without regard to their worth, in \"parts\" of which only the\n"
     "acts are learnt. Such a model knows the format and not the game. --question: of every row (#).\n"
     "check is `tare plugin check`, with its options. NAME is a plugin on the search path, or a file.\n";
@@ -183,11 +185,26 @@ static tare_status show_end(const struct plugin_episode *x, const char *how, str
     return cli_show(&line, e);
 }
 
+/* Takes an act, whose tool calls are in the syntax of Hermes. */
+static tare_status take_act(struct plugin_episode *x, tare_text text, struct err *e)
+{
+    OWNED(json_decrefp) json_t *tools = NULL;
+    OWNED(arena_free) struct arena arena = {0};
+    struct calls calls = {0};
+    arena_init(&arena, "an act's calls");
+    if (x->tools.size) {
+        TRY(json_parse(x->tools.data, x->tools.size, "the environment's tools", &tools, e));
+        TRY(calls_read(CALLS_HERMES, false, text, tools, &arena, &calls, e));
+    }
+    return plugin_episode_step(x, (struct episode_text){text, calls.call, calls.n, calls.n_unparsed}, e);
+}
+
 static tare_status play_episode(struct player *p, struct err *e)
 {
     OWNED(str_free) struct str act = {0};
     struct plugin_episode *x = &p->episode;
     const bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    if (x->tools.size) TRY(show_line("tools", &x->tools, e));
     for (bool more = true;;) {
         if (x->said.size) TRY(show_line("environment", &x->said, e));
         if (x->turn && !x->end && x->reward != 0) {
@@ -201,7 +218,7 @@ static tare_status play_episode(struct player *p, struct err *e)
             if (terminal) puts("");
             return show_end(x, "no further act", e);
         }
-        TRY(plugin_episode_step(x, (tare_text){act.data ? act.data : "", act.size}, e));
+        TRY(take_act(x, (tare_text){act.data ? act.data : "", act.size}, e));
     }
 }
 
@@ -238,7 +255,7 @@ static tare_status play_suggestions(struct player *p, struct rng_key key, int64_
         two_words(key, 2 + (uint64_t)x->turn, draw);
         TRY(plugin_episode_suggest(x, draw, &act, e));
         add_part(parts, bad, &act, true);
-        TRY(plugin_episode_step(x, (tare_text){act.data ? act.data : "", act.size}, e));
+        TRY(plugin_episode_step(x, (struct episode_text){.text = {act.data ? act.data : "", act.size}}, e));
     }
     return TARE_OK;
 }

@@ -79,6 +79,8 @@ enum batch_stage {
     X(ROLLOUT,   turn_finish,     uint8_t,            TURN,    OPTIONAL, 1)        /* enum finish */                               \
     X(ROLLOUT,   turn_reward,     double,             TURN,    OPTIONAL, 1)        /* of the environment */                         \
     X(ROLLOUT,   turn_state,      int64_t,            TURN,    OPTIONAL, 1)        /* equal: equal states before it; -1: none */   \
+    X(ROLLOUT,   turn_calls,      int32_t,            TURN,    OPTIONAL, 1)        /* tool calls that were read */                   \
+    X(ROLLOUT,   turn_unparsed,   int32_t,            TURN,    OPTIONAL, 1)        /* and that could not be read */                  \
     X(ROLLOUT,   episode_verdict, int32_t,            ROLLOUT, OPTIONAL, 1)        /* of the environment; 0: none */               \
     X(ROLLOUT,   sampled,         uint8_t,            TOKEN,   MASK,     1)        /* 0: context; logprob, entropy 0 */            \
     X(ROLLOUT,   ids,             int32_t,            TOKEN,   NUMBER,   1)                                                        \

@@ -23,6 +23,8 @@
 #define CHOICES_PROMPT(X) X(PROMPT_CHAT, "chat") X(PROMPT_PLAIN, "plain")
 #define CHOICES_OVERLONG(X) X(OVERLONG_NONE, "none") X(OVERLONG_ZERO, "zero") X(OVERLONG_LINEAR, "linear")
 #define CHOICES_PROCESS_NORM(X) X(PROCESS_NORM_LARGEST, "largest") X(PROCESS_NORM_NONE, "none")
+#define CHOICES_CALLS(X)                                                                                                           \
+    X(CALLS_AUTO, "auto") X(CALLS_NONE, "none") X(CALLS_HERMES, "hermes") X(CALLS_LLAMA, "llama") X(CALLS_XML, "xml")
 #define CHOICES_ISOLATE(X) X(ISOLATE_THREAD, "thread") X(ISOLATE_PROCESS, "process")
 #define CHOICES_CONFINE(X) X(CONFINE_TRY, "try") X(CONFINE_REQUIRE, "require") X(CONFINE_OFF, "off")
 #define CHOICES_AGGREGATION(X) X(AGGREGATE_SEQUENCE, "sequence") X(AGGREGATE_TOKEN, "token") X(AGGREGATE_CONSTANT, "constant")
@@ -52,6 +54,7 @@ enum device_choice { CHOICES_DEVICE(CHOICE_CONSTANT) };
 enum kernels_choice { CHOICES_KERNELS(CHOICE_CONSTANT) };
 enum deterministic { CHOICES_DETERMINISTIC(CHOICE_CONSTANT) };
 enum run_as { CHOICES_AS(CHOICE_CONSTANT) };
+enum call_syntax { CHOICES_CALLS(CHOICE_CONSTANT) };
 enum precision { CHOICES_PRECISION(CHOICE_CONSTANT) };
 enum weights { CHOICES_WEIGHTS(CHOICE_CONSTANT) };
 enum bf16_sums { CHOICES_SUMS(CHOICE_CONSTANT) };

@@ -95,6 +95,7 @@ struct environment_config {
     const char *plugin;            /* empty: none */
     int64_t max_turns, max_tokens; /* 0: no limit but the environment's; the model's context */
     bool question;                 /* the row's question begins the prompt */
+    enum call_syntax calls;
 };
 
 struct estimator_config {

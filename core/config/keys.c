@@ -197,6 +197,8 @@ const struct config_key CONFIG_KEYS[] = {
         "Most tokens of an episode after its prompt, those of the environment included. 0: as many as the model's context has space for."),
     BOOL(environment, question, "true",
          "Begin the prompt with the row's question, before what the environment says at the beginning. false: the environment's text alone."),
+    CHOICE(environment, calls, "auto", CHOICES_CALLS,
+           "Syntax of the tool calls in an act. auto: that in which the chat template writes a call, and none for plain prompts; hermes: <tool_call> with a JSON object; llama: the act is a JSON object; xml: <tool_call> with <function=NAME> and <parameter=KEY>; none: an act is only a text."),
 
     PATHS(encoder, plugin, "hashed", KEY_PLUGINS,
          "Encoder plugin E: a name (`tare plugin list`) or a file. It sees the row's question, never the rendered chat."),

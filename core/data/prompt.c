@@ -161,10 +161,32 @@ bool prompts_are_chat(const struct prompts *p)
 
 static tare_status add_message(json_t *messages, struct prompt_message m, struct err *e)
 {
-    return json_array_append_new(messages, new_message(m.role, m.text.data, m.text.size)) ? no_memory(e) : TARE_OK;
+    json_t *j = new_message(m.role, m.text.data, m.text.size);
+    bool bad = !j;
+    if (j && m.name.size) json_put(j, &bad, "name", json_stringn(m.name.data, (size_t)m.name.size));
+    if (j && m.call_id.size) json_put(j, &bad, "tool_call_id", json_stringn(m.call_id.data, (size_t)m.call_id.size));
+    return json_array_append_new(messages, json_unless(bad, j)) ? no_memory(e) : TARE_OK;
 }
 
-tare_status prompts_text_with(const struct prompts *p, const struct row *row, bool question, struct prompt_message m,
+static tare_status add_turn(json_t *messages, struct prompt_turn turn, struct err *e)
+{
+    for (int64_t k = 0; k < turn.n; k++) TRY(add_message(messages, turn.m[k], e));
+    return TARE_OK;
+}
+
+/* The template's variables of a row, with the tools of a turn. row NULL: none. */
+static tare_status turn_variables(const struct row *row, tare_text tools, json_t **out, struct err *e)
+{
+    OWNED(json_decrefp) json_t *list = NULL;
+    *out = NULL;
+    if (row) TRY(row_variables(row, out, e));
+    if (!tools.size) return TARE_OK;
+    TRY(json_parse(tools.data, tools.size, "the environment's tools", &list, e));
+    if (!*out && !(*out = json_object())) return no_memory(e);
+    return add_tools(list, *out, "the environment", e);
+}
+
+tare_status prompts_text_with(const struct prompts *p, const struct row *row, bool question, struct prompt_turn turn,
                               struct str *out, struct err *e)
 {
     OWNED(json_decrefp) json_t *messages = NULL, *variables = NULL;
@@ -173,11 +195,65 @@ tare_status prompts_text_with(const struct prompts *p, const struct row *row, bo
         TRY(make_messages(p, row, &messages, e));
     } else {
         messages = json_array();
-        if (system && *system) TRY(add_message(messages, (struct prompt_message){"system", {system, (int64_t)strlen(system)}}, e));
+        if (system && *system)
+            TRY(add_message(messages, (struct prompt_message){.role = "system", .text = {system, (int64_t)strlen(system)}}, e));
     }
-    TRY(add_message(messages, m, e));
-    if (row_variables(row, &variables, e) || chat_prompt(p->chat, messages, variables, out, e))
+    TRY(add_turn(messages, turn, e));
+    if (turn_variables(row, turn.tools, &variables, e) || chat_prompt(p->chat, messages, variables, out, e))
         return err_prefix(e, "%s", row->where);
+    return TARE_OK;
+}
+
+/* Renders a question and an answer that is a tool call. */
+static tare_status render_call(const struct prompts *p, struct str *out, struct err *e)
+{
+    OWNED(json_decrefp) json_t *variables = NULL;
+    OWNED(json_decrefp)
+    json_t *messages = json_pack("[{s:s, s:s}, {s:s, s:s, s:[{s:s, s:s, s:{s:s, s:{s:s}}}]}]", "role", "user", "content", "x",
+                                 "role", "assistant", "content", "", "tool_calls", "id", "qzID00000", "type", "function",
+                                 "function", "name", "qzNAME", "arguments", "qzKEY", "qzVALUE");
+    static const char TOOLS[] =
+        "[{\"type\": \"function\", \"function\": {\"name\": \"qzNAME\", \"description\": \"x\", \"parameters\": "
+        "{\"type\": \"object\", \"properties\": {\"qzKEY\": {\"type\": \"string\", \"description\": \"x\"}}}}}]";
+    if (!messages) return no_memory(e);
+    TRY(turn_variables(NULL, (tare_text){TOOLS, sizeof TOOLS - 1}, &variables, e));
+    return chat_render(p->chat, messages, false, variables, out, e);
+}
+
+tare_status prompts_call_syntax(const struct prompts *p, enum call_syntax *out, struct err *e)
+{
+    OWNED(str_free) struct str text = {0};
+    struct err unused = {0};
+    *out = CALLS_NONE;
+    if (!p->chat) return TARE_OK;
+    const tare_status status = render_call(p, &text, &unused);
+    if (status == TARE_E_NOMEM) return *e = unused, status;
+    if (status) return TARE_OK; /* the template knows no calls */
+    /* the last name is the call's: that of its schema stands before it */
+    const char *name = NULL, *block = NULL;
+    for (const char *next = text.size ? text.data : ""; (next = strstr(next, "qzNAME")); next++) name = next;
+    if (!name) return TARE_OK;
+    for (const char *next = text.data; (next = strstr(next, "<tool_call>")) && next < name; next++) block = next;
+    if (name - text.data >= 10 && !strncmp(name - 10, "<function=", 10))
+        *out = CALLS_XML;
+    else if (strstr(name, "\"parameters\"") && strstr(name, "qzVALUE"))
+        *out = CALLS_LLAMA;
+    else if (block && name - block < 40 && strstr(name, "\"arguments\""))
+        *out = CALLS_HERMES;
+    return TARE_OK;
+}
+
+tare_status prompts_open_thought(const struct prompts *p, bool *out, struct err *e)
+{
+    OWNED(json_decrefp) json_t *messages = json_array();
+    OWNED(str_free) struct str text = {0};
+    *out = false;
+    if (!p->chat) return TARE_OK;
+    TRY(add_message(messages, (struct prompt_message){.role = "user", .text = {"x", 1}}, e));
+    TRY(chat_prompt(p->chat, messages, NULL, &text, e));
+    const char *last = NULL;
+    for (const char *next = text.size ? text.data : ""; (next = strstr(next, "<think>")); next++) last = next;
+    *out = last && !strstr(last, "</think>");
     return TARE_OK;
 }
 
@@ -189,19 +265,19 @@ static int64_t line_in_text(const struct str *text, int64_t n)
     return line;
 }
 
-tare_status prompts_after_answer(const struct prompts *p, const struct row *row, struct prompt_message m, struct str *out,
+tare_status prompts_after_answer(const struct prompts *p, const struct row *row, struct prompt_turn turn, struct str *out,
                                  struct err *e)
 {
     static const char ASKED[] = "qzASKEDqz", ANSWERED[] = "qzANSWEREDqz"; /* no template writes these itself */
     OWNED(json_decrefp) json_t *messages = json_array(), *variables = NULL;
     OWNED(str_free) struct str sampled = {0}, written = {0};
     int64_t same = 0;
-    TRY(add_message(messages, (struct prompt_message){"user", {ASKED, sizeof ASKED - 1}}, e));
-    if (row) TRY(row_variables(row, &variables, e));
+    TRY(add_message(messages, (struct prompt_message){.role = "user", .text = {ASKED, sizeof ASKED - 1}}, e));
+    TRY(turn_variables(row, turn.tools, &variables, e));
     TRY(chat_prompt(p->chat, messages, variables, &sampled, e));
     TRY(str_add(&sampled, ANSWERED, -1, e));
-    TRY(add_message(messages, (struct prompt_message){"assistant", {ANSWERED, sizeof ANSWERED - 1}}, e));
-    TRY(add_message(messages, m, e));
+    TRY(add_message(messages, (struct prompt_message){.role = "assistant", .text = {ANSWERED, sizeof ANSWERED - 1}}, e));
+    TRY(add_turn(messages, turn, e));
     TRY(chat_prompt(p->chat, messages, variables, &written, e));
     while (same < sampled.size && same < written.size && sampled.data[same] == written.data[same]) same++;
     if (same < sampled.size)

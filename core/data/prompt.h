@@ -31,17 +31,27 @@ tare_status prompts_encode(const struct prompts *p, const struct row *row, struc
 /* A message that follows a row's prompt, or an answer. */
 struct prompt_message {
     const char *role;
-    tare_text text;
+    tare_text text, name, call_id; /* of the tool and of its call; size 0: none */
 };
-/* Appends the prompt of a row that ends with one more message. question: after the row's own messages;
- * false: that message alone, behind the system message if there is one. Chat only. */
-tare_status prompts_text_with(const struct prompts *p, const struct row *row, bool question, struct prompt_message m,
+struct prompt_turn {
+    const struct prompt_message *m; /* [n] */
+    int64_t n;
+    tare_text tools; /* a JSON list, for the template in place of the row's; size 0: none */
+};
+/* Appends the prompt of a row that ends with more messages. question: after the row's own messages;
+ * false: those alone, behind the system message if there is one. Chat only. */
+tare_status prompts_text_with(const struct prompts *p, const struct row *row, bool question, struct prompt_turn turn,
                               struct str *out, struct err *e);
-/* Appends what the chat template writes after the text of an answer: the end of that turn, the message,
- * and the beginning of the next answer. Refuses a template that writes an earlier turn otherwise than
- * it was sampled (TARE_E_CONFIG). row: its variables of the template; NULL: none. */
-tare_status prompts_after_answer(const struct prompts *p, const struct row *row, struct prompt_message m, struct str *out,
+/* Appends what the chat template writes after the text of an answer: the end of that turn, the
+ * messages, and the beginning of the next answer. Refuses a template that writes an earlier turn
+ * otherwise than it was sampled (TARE_E_CONFIG). row: its variables of the template; NULL: none. */
+tare_status prompts_after_answer(const struct prompts *p, const struct row *row, struct prompt_turn turn, struct str *out,
                                  struct err *e);
+/* Returns the syntax in which the chat template writes a tool call (episodes/calls.h), CALLS_NONE for
+ * a template that writes none in a known syntax, and for plain prompts. */
+tare_status prompts_call_syntax(const struct prompts *p, enum call_syntax *out, struct err *e);
+/* Returns true if the prompt of an answer ends within a thought, "<think>". */
+tare_status prompts_open_thought(const struct prompts *p, bool *out, struct err *e);
 bool prompts_are_chat(const struct prompts *p);
 
 struct prompt_limits {

@@ -53,6 +53,21 @@ static void reward_metrics(struct run *r)
     observe_set(r->observe, "reward/all_wrong_groups", wrong / (double)b->n_groups);
 }
 
+static void turn_metrics(struct run *r)
+{
+    const struct batch *b = &r->batch;
+    const double n = (double)b->n_rollouts;
+    double calls = 0, unparsed = 0;
+    observe_set(r->observe, "rollout/turns", (double)b->n_turns / n);
+    if (!b->turn_calls) return;
+    for (int64_t u = 0; u < b->n_turns; u++) {
+        calls += b->turn_calls[u];
+        unparsed += b->turn_unparsed[u];
+    }
+    observe_set(r->observe, "rollout/calls", calls / n);
+    observe_set(r->observe, "rollout/unparsed_calls", unparsed / n);
+}
+
 static void length_metrics(struct run *r)
 {
     const struct batch *b = &r->batch;
@@ -66,7 +81,7 @@ static void length_metrics(struct run *r)
     observe_set(r->observe, "response_length/mean", sum / (double)b->n_rollouts);
     observe_set(r->observe, "response_length/max", most);
     observe_set(r->observe, "response_length/clip_ratio", cut / (double)b->n_rollouts);
-    if (b->turn_begin) observe_set(r->observe, "rollout/turns", (double)b->n_turns / (double)b->n_rollouts);
+    if (b->turn_begin) turn_metrics(r);
     observe_set(r->observe, "prompt_length/mean", (double)b->prompt_begin[b->n_groups] / (double)b->n_groups);
 }
 

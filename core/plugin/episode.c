@@ -17,14 +17,25 @@ static tare_status hear_message(void *ctx, const tare_message *m)
 {
     struct plugin_episode *x = ctx;
     struct err *e = &x->fault;
-    if (!TARE_KNOWS(m, parts) || m->text.size < 0 || m->parts.size)
+    if (!TARE_KNOWS(m, parts) || m->text.size < 0 || m->name.size < 0 || m->call_id.size < 0 || m->parts.size)
         FAIL(e, TARE_E_PLUGIN, "a message of %u bytes with a text of %lld bytes and parts of %lld bytes", m->struct_size,
              (long long)m->text.size, (long long)m->parts.size);
     if (m->role < TARE_ROLE_SYSTEM || m->role > TARE_ROLE_TOOL)
         FAIL(e, TARE_E_PLUGIN, "a message has the unknown role %d", m->role);
-    if (str_utf8_error(m->text.data, m->text.size)) FAIL(e, TARE_E_PLUGIN, "a message is not valid UTF-8");
-    x->role = !x->role || x->role == m->role ? m->role : -1;
-    return str_add(&x->said, m->text.data ? m->text.data : "", m->text.size, e);
+    if (str_utf8_error(m->text.data, m->text.size) || str_utf8_error(m->name.data, m->name.size) ||
+        str_utf8_error(m->call_id.data, m->call_id.size))
+        FAIL(e, TARE_E_PLUGIN, "a message is not valid UTF-8");
+    if (x->n_messages == x->capacity)
+        TRY(mem_grow((void **)&x->message, &x->capacity, x->n_messages + 1, (int64_t)sizeof *x->message, e));
+    struct episode_message *to = &x->message[x->n_messages++];
+    *to = (struct episode_message){.role = m->role, .begin = x->said.size, .name = x->names.size};
+    TRY(str_add(&x->said, m->text.data ? m->text.data : "", m->text.size, e));
+    to->end = x->said.size;
+    TRY(str_add(&x->names, m->name.size ? m->name.data : "", m->name.size, e));
+    to->call_id = x->names.size;
+    TRY(str_add(&x->names, m->call_id.size ? m->call_id.data : "", m->call_id.size, e));
+    to->id_end = x->names.size;
+    return TARE_OK;
 }
 
 /* first: of reset, which has tools and stop texts. */
@@ -33,7 +44,8 @@ static void begin_observation(struct plugin_episode *x, struct observed *o, bool
     struct str *const to[] = {&x->key, &x->note, &x->tools, &o->stop};
     *o = (struct observed){.out = {.struct_size = sizeof o->out, .ctx = x, .say = hear_message}};
     str_clear(&x->said);
-    x->role = 0;
+    str_clear(&x->names);
+    x->n_messages = 0;
     for (int k = 0; k < STREAMS; k++) {
         if (k < 2 || first) str_clear(to[k]);
         o->from[k] = (struct plugin_stream){.out = to[k]};
@@ -82,8 +94,11 @@ tare_status plugin_episode_open(struct plugin_instance *i, struct plugin_episode
 void plugin_episode_close(struct plugin_episode *x)
 {
     struct plugin_call call;
-    struct str *const texts[] = {&x->said, &x->key, &x->tools, &x->note};
+    struct str *const texts[] = {&x->said, &x->key, &x->tools, &x->note, &x->names};
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) str_free(texts[k]);
+    mem_free(x->message);
+    x->message = NULL;
+    x->n_messages = x->capacity = 0;
     if (!x->open) return;
     plugin_enter(&call);
     x->i->plugin->environment->close(x->i->self, x->session);
@@ -103,12 +118,18 @@ tare_status plugin_episode_reset(struct plugin_episode *x, const tare_episode *e
     return end_observation(x, &o, "reset", plugin_leave(&call, x->i, "reset", -1, status, e), e);
 }
 
-tare_status plugin_episode_step(struct plugin_episode *x, tare_text act, struct err *e)
+tare_status plugin_episode_step(struct plugin_episode *x, struct episode_text act, struct err *e)
 {
     struct observed o;
     struct plugin_call call;
     if (x->end) FAIL(e, TARE_E_STATE, "the episode has ended");
-    const tare_act a = {.struct_size = sizeof a, .turn = x->turn++, .text = act, .finish = TARE_FINISH_STOP};
+    const tare_act a = {.struct_size = sizeof a,
+                        .turn = x->turn++,
+                        .text = act.text,
+                        .call = act.call,
+                        .n_calls = act.n_calls,
+                        .n_unparsed = act.n_unparsed,
+                        .finish = TARE_FINISH_STOP};
     const tare_act *const acts[] = {&a};
     tare_observation *const outs[] = {&o.out};
     begin_observation(x, &o, false);

@@ -241,8 +241,8 @@ static tare_status check_policy(const struct config *c, const struct dataset *co
         if (data[i]) status = err_note_fault(f, prompts_check(p, data[i], &limits, NULL, e), e);
     if (!status && *c->environment.plugin && prompts_are_chat(p)) {
         OWNED(str_free) struct str unused = {0};
-        const struct prompt_message m = {"user", {"x", 1}};
-        status = err_note_fault(f, prompts_after_answer(p, NULL, m, &unused, e), e);
+        const struct prompt_message m = {.role = "user", .text = {"x", 1}};
+        status = err_note_fault(f, prompts_after_answer(p, NULL, (struct prompt_turn){.m = &m, .n = 1}, &unused, e), e);
     }
     prompts_free(p);
     tokenizer_free(t);

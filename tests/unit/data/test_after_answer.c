@@ -29,7 +29,8 @@ static void compare(const struct prompts *p, const struct tokenizer *t, const js
     const char *content = json_string_value(json_object_get(m, "content")), *want;
     struct str text = {0};
     struct token_ids got = {0};
-    assert_ok(prompts_after_answer(p, NULL, (struct prompt_message){role, {content, (int64_t)strlen(content)}}, &text, &e), &e);
+    const struct prompt_message said = {.role = role, .text = {content, (int64_t)strlen(content)}};
+    assert_ok(prompts_after_answer(p, NULL, (struct prompt_turn){.m = &said, .n = 1}, &text, &e), &e);
     if (strncmp(text.data, f->end, strlen(f->end)) != 0) fail_msg("%s: begins with %.40s", id, text.data);
     want = json_string_value(json_object_get(row, "suffix_text"));
     if (strcmp(text.data + strlen(f->end), want) != 0) fail_msg("%s: %s, expected %s", id, text.data + strlen(f->end), want);

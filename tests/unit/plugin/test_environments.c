@@ -41,7 +41,7 @@ static void reset(const char *row, uint64_t seed)
 
 static void step(const char *act)
 {
-    assert_ok(plugin_episode_step(&episode, (tare_text){act, (int64_t)strlen(act)}, &e), &e);
+    assert_ok(plugin_episode_step(&episode, (struct episode_text){.text = {act, (int64_t)strlen(act)}}, &e), &e);
 }
 
 static const char *text_of(const struct str *s)
@@ -67,7 +67,7 @@ static double mean_of_suggestions(int64_t episodes)
             str_clear(&act);
             assert_ok(plugin_episode_suggest(&episode, (const uint64_t[]){(uint64_t)k, 100 + (uint64_t)episode.turn}, &act, &e),
                       &e);
-            assert_ok(plugin_episode_step(&episode, (tare_text){act.data, act.size}, &e), &e);
+            assert_ok(plugin_episode_step(&episode, (struct episode_text){.text = {act.data, act.size}}, &e), &e);
             assert_false(episode.said.size && episode.said.data[0] == '!'); /* they are legal */
         }
         total += episode.total;

@@ -1,0 +1,29 @@
+/* Tool calls in the text of an act, in the syntax of the model's family:
+ *
+ *   hermes   <tool_call>{"name": "f", "arguments": {...}}</tool_call>        Hermes, Qwen 2.5, Qwen 3
+ *   llama    the whole act is {"name": "f", "parameters": {...}}             Llama 3.1 and later
+ *   xml      <tool_call><function=f><parameter=k>value</parameter></function></tool_call>
+ *                                                                      Qwen3-Coder, Qwen 3.5
+ *
+ * What cannot be read is counted, and never guessed. A call inside of a thought, <think> to
+ * </think>, is none. */
+#ifndef TARE_CORE_EPISODES_CALLS_H
+#define TARE_CORE_EPISODES_CALLS_H
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "config/choices.h"
+
+#include <tare/draft/environment.h>
+
+struct calls {
+    const tare_call *const *call; /* [n] arguments: a JSON object */
+    int64_t n, n_unparsed;
+};
+
+/* syntax: CALLS_HERMES, CALLS_LLAMA or CALLS_XML. in_thought: the prompt has opened a thought. tools:
+ * a list of schemas, which give the types of xml's values, or NULL. Memory is of the arena. */
+tare_status calls_read(int syntax, bool in_thought, tare_text act, const json_t *tools, struct arena *a, struct calls *out,
+                       struct err *e);
+
+#endif
