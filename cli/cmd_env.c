@@ -194,7 +194,7 @@ static tare_status take_act(struct plugin_episode *x, tare_text text, struct err
     arena_init(&arena, "an act's calls");
     if (x->tools.size) {
         TRY(json_parse(x->tools.data, x->tools.size, "the environment's tools", &tools, e));
-        TRY(calls_read(CALLS_HERMES, false, text, tools, &arena, &calls, e));
+        TRY(calls_read((struct call_reader){CALLS_HERMES, false, tools}, text, &arena, &calls, e));
     }
     return plugin_episode_step(x, (struct episode_text){text, calls.call, calls.n, calls.n_unparsed}, e);
 }

@@ -277,16 +277,17 @@ static struct reader after_thought(struct reader r, bool open, bool *ends_within
     return r;
 }
 
-tare_status calls_read(int syntax, bool in_thought, tare_text act, const json_t *tools, struct arena *a, struct calls *out,
-                       struct err *e)
+tare_status calls_read(struct call_reader by, tare_text act, struct arena *a, struct calls *out, struct err *e)
 {
-    struct found f = {.arena = a, .tools = tools, .e = e};
-    struct reader r = {act.size ? act.data : "", (act.size ? act.data : "") + act.size};
+    struct found f = {.arena = a, .tools = by.tools, .e = e};
+    const char *text = act.size ? act.data : "";
     bool within;
-    const struct reader said = after_thought(r, in_thought, &within);
-    TRY(syntax == CALLS_HERMES  ? read_hermes(&f, within ? r : said)
-        : syntax == CALLS_LLAMA ? read_llama(&f, within ? r : said)
-                                : read_xml(&f, within ? r : said));
+    struct reader r = {text, text + act.size};
+    const struct reader said = after_thought(r, by.in_thought, &within);
+    if (!within) r = said;
+    if (by.syntax == CALLS_HERMES) TRY(read_hermes(&f, r));
+    if (by.syntax == CALLS_LLAMA) TRY(read_llama(&f, r));
+    if (by.syntax == CALLS_XML) TRY(read_xml(&f, r));
     if (within) f = (struct found){.n_unparsed = f.n + f.n_unparsed}; /* a thought that does not end calls nothing */
     *out = (struct calls){f.call, f.n, f.n_unparsed};
     return TARE_OK;

@@ -21,9 +21,12 @@ struct calls {
     int64_t n, n_unparsed;
 };
 
-/* syntax: CALLS_HERMES, CALLS_LLAMA or CALLS_XML. in_thought: the prompt has opened a thought. tools:
- * a list of schemas, which give the types of xml's values, or NULL. Memory is of the arena. */
-tare_status calls_read(int syntax, bool in_thought, tare_text act, const json_t *tools, struct arena *a, struct calls *out,
-                       struct err *e);
+struct call_reader {
+    enum call_syntax syntax; /* CALLS_HERMES, CALLS_LLAMA or CALLS_XML */
+    bool in_thought;         /* the prompt has opened a thought */
+    const json_t *tools;     /* a list of schemas, which give the types of xml's values, or NULL */
+};
+/* Memory is of the arena. */
+tare_status calls_read(struct call_reader by, tare_text act, struct arena *a, struct calls *out, struct err *e);
 
 #endif

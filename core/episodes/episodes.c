@@ -237,7 +237,7 @@ static tare_status read_calls(struct episodes *x, struct played *p, struct episo
     const struct str *offered = &p->episode.tools;
     struct calls calls;
     TRY(json_parse(offered->data, offered->size, "the environment's tools", &tools, e));
-    TRY(calls_read((int)x->encode.syntax, x->encode.in_thought, act->text, tools, &x->text, &calls, e));
+    TRY(calls_read((struct call_reader){x->encode.syntax, x->encode.in_thought, tools}, act->text, &x->text, &calls, e));
     act->call = calls.call;
     act->n_calls = calls.n;
     act->n_unparsed = calls.n_unparsed;

@@ -55,13 +55,15 @@ static tare_status turn_states(const struct batch *b, const struct turns *turns,
     return TARE_OK;
 }
 
-/* count: the batch's tool calls of each turn, or NULL: it has none. */
-static tare_status turn_counts(const int32_t *count, const struct turns *turns, struct arena *a, const void **out, struct err *e)
+/* Tool calls of each turn, or those that could not be read; 0 where the batch has no tools. */
+static tare_status turn_counts(const int32_t *count, const struct turns *turns, struct arena *a, struct plugin_column *out,
+                               struct err *e)
 {
     int32_t *x;
     TRY(arena_new(a, &x, turns->n + 1, e));
     for (int64_t u = 0; u < turns->n; u++) x[u] = count && turns->at[u] >= 0 ? count[turns->at[u]] : 0;
-    *out = x;
+    out->data = x;
+    out->n = turns->n;
     return TARE_OK;
 }
 
@@ -123,11 +125,8 @@ static tare_status find_column(const struct view_source *from, enum column_id id
         out->n = U;
         return turn_finishes(b, from->turns, a, &out->data, e);
     case COLUMN_TURN_CALLS:
-        out->n = U;
-        return turn_counts(b->turn_calls, from->turns, a, &out->data, e);
     case COLUMN_TURN_UNPARSED:
-        out->n = U;
-        return turn_counts(b->turn_unparsed, from->turns, a, &out->data, e);
+        return turn_counts(id == COLUMN_TURN_CALLS ? b->turn_calls : b->turn_unparsed, from->turns, a, out, e);
     case COLUMN_TOKEN:
         return IS(b->ids, T, 1);
     case COLUMN_LOGPROB:

@@ -11,7 +11,7 @@ refused() { # STATUS MESSAGE command...
     "$@" > out.txt 2> err.txt < /dev/null || got=$?
     if [ $got = "$status" ] && grep -qF -- "$message" err.txt; then ok; else bad "$*: status $got: $(cat err.txt)"; fi
 }
-same list 'bandit calc grid guess lookup recall' "$("$TARE" env list | awk '{ print $1 }' | tr '\n' ' ' | sed 's/ $//')"
+same list 'bandit calc grid guess lookup python_class recall' "$("$TARE" env list | awk '{ print $1 }' | tr '\n' ' ' | sed 's/ $//')"
 "$TARE" env describe guess highest=5 > out.txt
 grep -q 'default 7; 2 <= highest <= 9' out.txt && grep -q 'legal play: every number' out.txt && ok || bad "describe: $(cat out.txt)"
 

@@ -150,13 +150,14 @@ found 'writes an earlier turn otherwise than it was sampled' $chat data.chat_tem
 # An environment that fails in a later step: the steps before it are saved. Those of FIXTURES break
 # the contract in one way each.
 for fault in unknown_role:'unknown role' infinite_reward:'reward is'; do
-    refused "environment ring: (reset|step): .*${fault#*:}" environment.plugin="$FIXTURES/${fault%%:*}.so" environment.question=true
+    refused "environment ring: (reset|step): .*${fault#*:}" environment.plugin="$FIXTURES/${fault%%:*}.so" environment.question=true environment.calls=none
 done
-train run.dir=ring environment.plugin="$FIXTURES/good_environment.so" environment.question=true environment.max_turns=3 && ok || bad "the environment of a file: $(cat err.txt)"
-has err.txt 'warning: rows.jsonl:.: environment ring offers tools, but this version does not show them to the model'
+ring="environment.plugin=$FIXTURES/good_environment.so environment.question=true environment.max_turns=3"
+train run.dir=ring $ring environment.calls=none && ok || bad "the environment of a file: $(cat err.txt)"
+refused 'rows.jsonl:.: environment ring offers tools, but the prompts are plain; set environment.calls' $ring
 # The text of a special token is text: no token of the context is special.
 if has_python; then
-    train run.dir=special environment.plugin="$FIXTURES/says_special.so" environment.question=true environment.max_turns=3 || bad "special tokens as text: $(cat err.txt)"
+    train run.dir=special environment.plugin="$FIXTURES/says_special.so" environment.question=true environment.max_turns=3 environment.calls=none || bad "special tokens as text: $(cat err.txt)"
     python3 - special/rollouts/*.jsonl > found.txt 2>&1 <<'PY' && ok || bad "special tokens as text: $(cat found.txt)"
 import json, sys
 n = 0

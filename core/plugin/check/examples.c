@@ -30,6 +30,12 @@ static const struct example EXAMPLES[] = {
      .key = "file",
      .file = "def reward(completions, **row):\n    return [float(len(c) % 3) / 2 for c in completions]\n",
      .before = ""},
+    {.plugin = "python_class",
+     .key = "file",
+     .file = "class Environment:\n    def reset(self, seed=0, **row):\n        return str(seed)\n"
+             "    def step(self, act):\n        return str(len(act)), len(act) % 2, len(act) > 3, False, {}\n",
+     .before = "",
+     .fewer = 60},
     {.plugin = "command",
      .key = "command",
      .file = "while read -r line; do case $line in *42*) echo 1 ;; *) echo 0 ;; esac; done\n",

@@ -61,7 +61,7 @@ static const struct {
     {"xml-think/think_unclosed", "[]", 1},
 };
 
-static int syntax_of(const char *family)
+static enum call_syntax syntax_of(const char *family)
 {
     return !strcmp(family, "hermes") ? CALLS_HERMES : !strcmp(family, "llama") ? CALLS_LLAMA : CALLS_XML;
 }
@@ -123,7 +123,9 @@ static json_t *ours(const json_t *row, const json_t *tools, int64_t *n_unparsed)
     static const char *const ENDS[] = {"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>"};
     for (size_t k = 0; k < 4; k++)
         for (int64_t size = (int64_t)strlen(ENDS[k]); n >= size && !memcmp(s + n - size, ENDS[k], (size_t)size); k = 0) n -= size;
-    assert_ok(calls_read(syntax_of(family), !strcmp(family, "xml-think"), (tare_text){s, n}, tools, &arena, &got, &e), &e);
+    assert_ok(calls_read((struct call_reader){syntax_of(family), !strcmp(family, "xml-think"), tools}, (tare_text){s, n}, &arena,
+                         &got, &e),
+              &e);
     for (int64_t i = 0; i < got.n; i++) {
         json_t *arguments;
         const tare_call *c = got.call[i];

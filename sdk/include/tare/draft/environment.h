@@ -1,7 +1,6 @@
 /* tare plugin ABI, major 1, DRAFT: environments, which answer the policy's turns in an episode.
  *
- * The kind may change until it is stable; its number and names then stay. This version's engine
- * renders no tools and parses no calls.
+ * The kind may change until it is stable; its number and names then stay.
  *
  * One episode in one session:
  *   open          a session, which any number of episodes may use one after another
