@@ -229,7 +229,7 @@ tare_status prompts_call_syntax(const struct prompts *p, enum call_syntax *out, 
     const tare_status status = render_call(p, &text, &unused);
     if (status == TARE_E_NOMEM) return *e = unused, status;
     if (status) return TARE_OK; /* the template knows no calls */
-    /* the last name is the call's: that of its schema stands before it */
+    /* the schema's name comes first, so the last one is the call's */
     const char *name = NULL, *block = NULL;
     for (const char *next = text.size ? text.data : ""; (next = strstr(next, "qzNAME")); next++) name = next;
     if (!name) return TARE_OK;

@@ -44,7 +44,7 @@ static struct reader strip(struct reader r)
     return r;
 }
 
-/* Reads JSON as Python does: of equal keys the last one counts. NULL if it is none. */
+/* Reads JSON as Python does: the last of equal keys counts. Returns NULL for invalid JSON. */
 static json_t *read_json(struct reader r, size_t flags)
 {
     return json_loadb(r.at, (size_t)(r.end - r.at), JSON_ALLOW_NUL | JSON_DECODE_ANY | flags, NULL);
@@ -187,7 +187,7 @@ static bool is_word(struct reader r, const char *word)
     return (size_t)(r.end - r.at) == strlen(word) && !strncasecmp(r.at, word, strlen(word));
 }
 
-/* A value as its type says; a text that is none of it stays a text, which the tool then refuses. */
+/* Converts a value to its type. A value of another type stays a text, for the tool to refuse. */
 static json_t *typed_value(struct reader r, const char *type)
 {
     struct reader bare = strip(r);
@@ -263,7 +263,7 @@ static tare_status read_xml(struct found *f, struct reader r)
 
 /* ---------------------------------------------------------------- acts */
 
-/* What follows the last thought. open: the text ends within one. */
+/* Returns the text after the last thought. *ends_within: the text ends inside a thought. */
 static struct reader after_thought(struct reader r, bool open, bool *ends_within)
 {
     for (;;) {

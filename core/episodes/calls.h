@@ -5,8 +5,8 @@
  *   xml      <tool_call><function=f><parameter=k>value</parameter></function></tool_call>
  *                                                                      Qwen3-Coder, Qwen 3.5
  *
- * What cannot be read is counted, and never guessed. A call inside of a thought, <think> to
- * </think>, is none. */
+ * Calls that cannot be read are counted, not repaired. Text within a thought, <think> to </think>,
+ * calls nothing. */
 #ifndef TARE_CORE_EPISODES_CALLS_H
 #define TARE_CORE_EPISODES_CALLS_H
 

@@ -226,7 +226,7 @@ tare_status episodes_reset(struct episodes *x, struct rng_key key, const struct 
 
 /* ---------------------------------------------------------------- turns */
 
-/* Acts without a call that could be read, after which a warning says so. */
+/* After this many acts without a valid call, a warning is logged. */
 enum { ACTS_WITHOUT_CALL = 256 };
 
 /* Reads the tool calls of an act into its text. */

@@ -66,7 +66,7 @@ static enum call_syntax syntax_of(const char *family)
     return !strcmp(family, "hermes") ? CALLS_HERMES : !strcmp(family, "llama") ? CALLS_LLAMA : CALLS_XML;
 }
 
-/* What a peer read, as a list of [name, arguments]. NULL: it has no reader of the family. */
+/* Returns a peer's calls as a list of [name, arguments]; NULL if it cannot read the family. */
 static json_t *list_of(const json_t *row, const char *peer)
 {
     const json_t *x = json_object_get(row, peer), *calls, *call;
