@@ -25,7 +25,7 @@ cmp -s <(grep '^cbrt ' here.txt) <(grep '^cbrt ' there.txt) && bad "cbrt is know
 
 # Those of products, attention and low rank take minutes under qemu; ctest -R kernels/ runs them (docs/install.md).
 TESTS='test_kernels_exact test_kernels_rows test_kernels_gradient test_kernels_sample test_kernels_int8'
-PLUGINS='plugin_exact plugin_field plugin_bv_blend plugin_ppo'
+PLUGINS='plugin_exact plugin_field plugin_bv_blend plugin_ppo plugin_shuffle'
 # shellcheck disable=SC2086 # lists of words
 cmake -S "$SOURCE" -B there -DCMAKE_TOOLCHAIN_FILE="$SOURCE/tools/aarch64.cmake" -DBUILD_TESTING=ON -DTARE_SERVE=OFF -DTARE_LAB=OFF > build.txt 2>&1 &&
     cmake --build there -j "$(nproc)" --target tare $PLUGINS $TESTS >> build.txt 2>&1 && ok || { bad "the build: $(tail -5 build.txt)"; done_; exit 1; }
