@@ -1,7 +1,8 @@
-"""Trains with TRL's GRPOTrainer what configs/studies/as-trl trains with tare: trl_learn.py MODEL ROWS.jsonl ARM SEED STEPS OUT
+"""Trains with TRL's GRPOTrainer what configs/studies/as-trl trains with tare: trl_learn.py MODEL ROWS.jsonl ARM SEED STEPS OUT [groups]
 
 ARM is grpo, dr_grpo, dapo or gspo. A step samples 16 prompts x 8 completions of at most 6 tokens and makes two optimizer
-steps of 64 completions, on one thread. Writes to OUT the model after the last step, log.jsonl with TRL's metrics of every
+steps of 64 completions, on one thread. TRL deals single completions to the two; with the word groups they get
+whole groups, as in tare. Writes to OUT the model after the last step, log.jsonl with TRL's metrics of every
 optimizer step, and seconds.json with the time from the first step to the end of the last."""
 import json
 import sys
@@ -11,6 +12,7 @@ import torch
 from datasets import Dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
+from trl.trainer import grpo_trainer
 
 ARMS = {
     "grpo": {"loss_type": "grpo"},
@@ -18,7 +20,13 @@ ARMS = {
     "dapo": {"loss_type": "dapo", "epsilon_high": 0.28},
     "gspo": {"loss_type": "grpo", "importance_sampling_level": "sequence", "epsilon": 3e-4, "epsilon_high": 4e-4},
 }
-model_path, rows, arm, seed, steps, out = sys.argv[1:4] + [int(x) for x in sys.argv[4:6]] + sys.argv[6:]
+model_path, rows, arm, seed, steps, out = sys.argv[1:4] + [int(x) for x in sys.argv[4:6]] + sys.argv[6:7]
+if sys.argv[7:] == ["groups"]:
+    def deal_groups(batch):
+        order = [8 * g + i for g in torch.randperm(16).tolist() for i in range(8)]
+        return {k: v[order] if torch.is_tensor(v) and v.ndim else [v[i] for i in order] if isinstance(v, list) else v for k, v in batch.items()}
+
+    grpo_trainer.shuffle_sequence_dict = deal_groups
 torch.set_num_threads(1)
 tokenizer = AutoTokenizer.from_pretrained(model_path)
 model = AutoModelForCausalLM.from_pretrained(model_path, dtype=torch.float32, attn_implementation="sdpa")
