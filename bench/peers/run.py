@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares tare with its peers on this machine: the same work, alternating, in one run.
 
-    bench/peers/run.py --model SMOLLM2 --tiny runs/quickstart-base-1 --peers PYTHON [--work grpo,tiny,fewshot,train,generate]
+    bench/peers/run.py --model SMOLLM2 --tiny runs/quickstart-base-1 --peers PYTHON [--work learn,grpo,tiny,fewshot,train,generate]
                        [--rounds 3] [--threads 2] [--tare build/tare] [--vllm PYTHON [--vllm-dtype float32]]
                        [--gguf FILE.gguf] [--json OUT]
 
@@ -9,6 +9,8 @@ PYTHON is an interpreter with torch, transformers, trl, datasets (and llama-cpp-
 unless --vllm-dtype is given: on a CPU without bf16 instructions, float32 is faster. A peer that cannot be imported is skipped with a
 message. The work, as in bench/peers/trl_step.py and torch_train.py:
 
+  learn     300 steps of GRPO on the quickstart's task from its warm start, --tiny, on one thread (configs/studies/as-trl);
+            each round has another seed, and the held-out rewards are printed                                      TRL GRPOTrainer
   grpo      a GRPO step of SMOLLM2, 4 prompts x 8 rollouts, 64 prompt + 64 new tokens, one optimizer step            TRL GRPOTrainer
   tiny      a GRPO step of a tiny model, 16 x 8, 32 + 32                                                             TRL GRPOTrainer
   fewshot   a GRPO step of SMOLLM2, 16 x 8, 120 + 8                                                                  TRL GRPOTrainer
@@ -30,6 +32,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+STUDY = os.path.join(HERE, "..", "..", "configs", "studies", "as-trl")
 WORDS = ("the of to and in is that it was for on are with as his they at be this from have or by one had not but what all were when we there can "
          "an your which their said if do will each about how up out them then she many some so these would other into has more her two like him see "
          "time could no make than first been its who now people my made over did down only way find use may water long little very after words called "
@@ -114,6 +117,39 @@ class Bench:
             "tare": lambda: self.tare_step(model, dtype, rows, m, g, plen, new, steps),
             "TRL": lambda: self.trl_step(model, dtype, rows, m, g, plen, new, steps)})
 
+    # ---- a whole training: the study of docs/results/as-trl.md with one seed a round
+    def held_out(self, model, seed, out):
+        ran([self.args.tare, "-q", "eval", f"{STUDY}/grpo.ini", f"model.path={model}", f"run.seed={seed}", f"eval.out={out}"])
+        with open(f"{out}/results.json") as f:
+            return json.load(f)["reward"]
+
+    def tare_learn(self, model, rows, seed):
+        run = tempfile.mkdtemp(dir=self.folder)
+        _, _, mib = ran([self.args.tare, "-q", "train", f"{STUDY}/grpo.ini", f"model.path={model}", f"data.train={rows}", f"run.seed={seed}",
+                         "run.threads=1", f"run.dir={run}/run", "eval.after=false", "checkpoint.last=true"])
+        with open(f"{run}/run/metrics.jsonl") as f:
+            lines = [json.loads(line) for line in f]
+        return {"seconds": sum(x.get("time/step", 0) for x in lines), "mib": mib,
+                "reward": self.held_out(glob.glob(f"{run}/run/checkpoints/step-*")[0], seed, f"{run}/eval")}
+
+    def trl_learn(self, model, rows, seed):
+        out = tempfile.mkdtemp(dir=self.folder)
+        _, _, mib = ran([self.args.peers, f"{HERE}/trl_learn.py", model, rows, "grpo", str(seed), "300", out], env={**tcmalloc(), "OMP_NUM_THREADS": "1"})
+        with open(f"{out}/seconds.json") as f:
+            return {**json.load(f), "mib": mib, "reward": self.held_out(out, seed, f"{out}/eval")}
+
+    def learn(self, model):
+        rows, rewards = os.path.join(self.folder, "train.jsonl"), {"tare": [], "TRL": []}
+        ran([self.args.tare, "-q", "data", "check", "builtin:arithmetic/train", f"write={rows}"])
+
+        def one(name, program):
+            got = program(model, rows, len(rewards[name]) + 1)
+            rewards[name].append(got["reward"])
+            return got
+        self.compare("learn, 300 steps of 16 x 8, f32, one thread", "s", False, {
+            "tare": lambda: one("tare", self.tare_learn), "TRL": lambda: one("TRL", self.trl_learn)})
+        print("held-out reward after it: " + "; ".join(f"{n} {', '.join(f'{x:.3f}' for x in r)}" for n, r in rewards.items()))
+
     # ---- training
     def tare_train(self, dtype, batch, length, steps):
         run = tempfile.mkdtemp(dir=self.folder)
@@ -195,6 +231,8 @@ def main():
     b, work = Bench(args), args.work.split(",")
     trl, torch = has(args.peers, "trl"), has(args.peers, "transformers")
     print("| work | program | median | least - largest | tare is faster by | peak MiB |\n|---|---|---|---|---|---|")
+    if "learn" in work and args.tiny and trl:
+        b.learn(os.path.abspath(args.tiny))
     for dtype in args.dtypes.split(","):
         if "tiny" in work and args.tiny and trl:
             b.step("tiny", os.path.abspath(args.tiny), dtype, 16, 8, 32, 32, args.steps)
