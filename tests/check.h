@@ -6,6 +6,7 @@
 #ifndef TARE_TESTS_CHECK_H
 #define TARE_TESTS_CHECK_H
 
+#include <fnmatch.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -33,7 +34,7 @@ static int check_skipped;
     } while (0)
 
 /* Runs all cases of a program, or serves ctest: prints their names (TARE_TEST_LIST), or runs one
- * of them (TARE_TEST_CASE). Returns the exit status. */
+ * of them (TARE_TEST_CASE, a name or a pattern). Returns the exit status. */
 static inline int run_cases(const char *group, const struct CMUnitTest *tests, size_t n, CMFixtureFunction setup,
                             CMFixtureFunction teardown)
 {
@@ -43,7 +44,7 @@ static inline int run_cases(const char *group, const struct CMUnitTest *tests, s
         return 0;
     }
     size_t fits = 0;
-    for (size_t i = 0; i < n; i++) fits += !one || !strcmp(one, tests[i].name);
+    for (size_t i = 0; i < n; i++) fits += !one || !fnmatch(one, tests[i].name, 0);
     if (!fits) {
         printf("no case '%s'\n", one);
         return 1;

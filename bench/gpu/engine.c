@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/pool.h"
 #include "config/config.h"
 #include "rollout/rollout.h"
 #include "update/supervised.h"
@@ -44,6 +45,7 @@ struct bench {
     const char *what;
     const struct kernels *k;
     struct model *m;
+    struct pool *pool; /* draws the weights: 7.6e9 numbers for 7b */
     struct config config;
     struct arena arena;
     struct shape shape;
@@ -82,7 +84,9 @@ static tare_status make_model(struct bench *b, struct err *e)
                                    .intermediate_size = s->intermediate,
                                    .context = 32768,
                                    .tie_embeddings = s->tied};
-    return model_new(&(struct model_source){.config = &c, .kernels = b->k, .seed = 1}, s->vocab, NULL, 0, &b->m, e);
+    TRY(pool_new(0, &b->pool, e));
+    return model_new(&(struct model_source){.config = &c, .kernels = b->k, .pool = b->pool, .seed = 1}, s->vocab, NULL, 0, &b->m,
+                     e);
 }
 
 /* Operations of a token's products in the forward pass: 2 for each weight by which it is
@@ -112,7 +116,7 @@ static tare_status bandwidth(struct bench *b, struct err *e)
     for (int i = -1; i < ROUNDS; i++) {
         TRY(kernels_finish(b->k, &c, e));
         const double start = clock_seconds();
-        KERNEL(b->k, &c, sum_squares, .out = (double *)y, .x = x, .n = FLOATS, .block = FLOATS);
+        KERNEL(b->k, &c, sum_squares, .out = (double *)y, .x = x, .n = FLOATS, .block = 1 << 20);
         TRY(kernels_finish(b->k, &c, e));
         const double middle = clock_seconds();
         b->k->backend->zero(&c, x, (int64_t)FLOATS * 4);
@@ -330,6 +334,7 @@ int main(int argc, char **argv)
     if (status) log_error(&e);
     fflush(stdout);
     model_free(b.m);
+    pool_free(b.pool);
     config_free(&b.config);
     arena_free(&b.arena);
     return status ? err_exit_code(status) : 0;

@@ -330,7 +330,7 @@ const struct config_key CONFIG_KEYS[] = {
     CHOICE(dist, shard, "zero3", CHOICES_SHARD,
            "Parts of the fp32 weights, gradient sums and moments that a rank holds. zero3: its 1/R of each. zero1: all weights, its 1/R of the rest. none: all weights and moments. Every rank holds the whole sampling copy. Never changes a result."),
     INT(dist, gradient_shards, "8", 1, 4096,
-        "Number of shards into which the groups of a minibatch are divided. Gradients of shards are computed separately and added in a fixed order, so weights have the same bits on any number of ranks up to this one. More ranks are refused. Another number rounds differently."),
+        "Number of shards into which the groups of a minibatch are divided. Gradients of shards are computed separately and added in a fixed order, so on the CPU weights have the same bits on any number of ranks up to this one. More ranks are refused. Another number rounds differently."),
 
     INT(eval, every, "0", 0, MANY,
         "Steps between evaluations on data.eval. 0: none during training."),

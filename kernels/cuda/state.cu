@@ -409,8 +409,8 @@ static bool open_device(int local, char *text, int64_t size)
             snprintf(text, (size_t)size, "no NVIDIA driver on this machine; use run.device = cpu");
         else
             snprintf(text, (size_t)size,
-                     "the NVIDIA driver supports CUDA %d.%d, this backend requires %d.%d; install a newer driver", driver / 1000,
-                     driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+                     "the NVIDIA driver supports CUDA %d.%d, this backend requires %d.%d; install a newer driver, or on a data-centre GPU the package cuda-compat-%d-%d", driver / 1000,
+                     driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
         return false;
     }
     if (status == cudaErrorNoDevice || (status == cudaSuccess && !n)) {
