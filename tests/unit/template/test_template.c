@@ -124,7 +124,14 @@ static void test_refusals(void **state)
     static const struct {
         const char *source, *message;
     } cases[] = {
-        {"a\n{% macro f() %}{% endmacro %}", "case:2: the tag 'macro' is not supported"},
+        {"a\n{% call f() %}{% endcall %}", "case:2: the tag 'call' is not supported"},
+        {"a\n{% for x in y %}{% macro f() %}{% endmacro %}{% endfor %}", "case:2: a macro inside of a loop"},
+        {"{% macro g() %}{% macro f() %}{% endmacro %}{% endmacro %}", "define it at the top level"},
+        {"{% macro f() %}{{ varargs }}{% endmacro %}", "varargs in the macro 'f' is not supported"},
+        {"{% macro f() %}{{ caller() }}{% endmacro %}", "the function caller() is not supported"},
+        {"{% macro f(a=1, b) %}{% endmacro %}", "a parameter without a default follows one that has a default"},
+        {"{% for x in y %}{% macro f() %}{% break %}", "a macro inside of a loop"},
+        {"{% macro f() %}{% break %}{% endmacro %}", "outside of a loop"},
         {"\n\n{% include 'x' %}", "case:3: the tag 'include'"},
         {"{{ x | nofilter }}", "case:1: the filter 'nofilter' is not supported"},
         {"{{ 1\n is notest }}", "case:2: the test 'notest' is not supported"},
@@ -194,6 +201,10 @@ static void test_bounds(void **state)
         "{{ 1e22 | int }}",
         "{{ '1e22' | int }}",
         "{{ raise_exception('no') }}",
+        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+        "{% macro f(a) %}{{ f(a ~ a) }}{% endmacro %}{{ f('ab') }}",
+        "{% macro f(a) %}{% for b in [1] %}{% for c in [1] %}{{ f(a + 1) }}{% endfor %}{% endfor %}{% endmacro %}{{ f(0) }}",
+        "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(40) }}",
     };
     json_t *none = json_object();
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
