@@ -261,11 +261,45 @@ static void the_date_is_set(void **state)
     fs_remove_tree(folder, NULL);
 }
 
+/* The prompt that a template writes tells whether it opens a thought. */
+static void a_thought_is_opened(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *template;
+        bool opened;
+    } CASES[] = {
+        {"{{ messages[0].content }}{% if add_generation_prompt %}<think>\\n{% endif %}", true},
+        {"{{ messages[0].content }}<think>", true},
+        {"{{ messages[0].content }}[THINK]", true},
+        {"{{ messages[0].content }}◁think▷ ", true},
+        {"{{ messages[0].content }}<think>\\n\\n</think>\\n\\n", false},
+        {"<think> {{ messages[0].content }}", false},
+        {"{{ raise_exception('no') }}<think>", false},
+        {"", false},
+    };
+    const char *folder = make_test_folder("tare-chat-thought");
+    assert_non_null(folder);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char path[FS_PATH], config[300];
+        struct chat *c;
+        struct err e = {0};
+        snprintf(config, sizeof config, "{\"chat_template\":\"%s\"}", CASES[i].template);
+        snprintf(path, sizeof path, "%s/tokenizer_config.json", folder);
+        assert_ok(fs_write_atomic(path, config, (int64_t)strlen(config), &e), &e);
+        assert_ok(chat_load(folder, NULL, &c, &e), &e);
+        if (chat_opens_thought(c) != CASES[i].opened) fail_msg("%s", CASES[i].template);
+        chat_free(c);
+    }
+    fs_remove_tree(folder, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_jinja_cases), cmocka_unit_test(test_refusals),   cmocka_unit_test(test_methods_without_a_call),
-        cmocka_unit_test(test_bounds),      cmocka_unit_test(the_date_is_set), cmocka_unit_test(test_references),
+        cmocka_unit_test(test_bounds),      cmocka_unit_test(the_date_is_set), cmocka_unit_test(a_thought_is_opened),
+        cmocka_unit_test(test_references),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
