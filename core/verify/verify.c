@@ -171,6 +171,22 @@ tare_status verify_list_next(struct verify_list *l, struct verify_use *use, bool
     return split_weight(last, &use->weight, e);
 }
 
+/* A completion that no verifier judges would count as one with reward 0 in the baseline of its group. */
+static tare_status refuse_abstention(const struct verify *v, struct err *e)
+{
+    for (int64_t c = 0; c < v->n_verifiers; c++) {
+        const struct verifier *f = &v->verifiers[c];
+        const int64_t i = plugin_find_param(f->plugin, "none"); /* of the verifier `python` */
+        if (i < 0 || f->plugin->params[i].type != TARE_PARAM_CHOICE) return TARE_OK;
+        if (!strcmp(f->plugin->params[i].choices[f->values[i].i], "refuse")) return TARE_OK;
+    }
+    if (!v->n_verifiers || v->options.environment) return TARE_OK;
+    FAIL(
+        e, TARE_E_CONFIG,
+        "verifier.plugins: %s may return None and no other verifier judges the rows, so None would be reward 0; add a verifier, or return a number and remove none = zero",
+        v->verifiers[0].name);
+}
+
 static tare_status add_all(struct verify *v, const struct config *c, const struct plugin_search *search,
                            const struct plugin_env *env, char *text, struct err *e)
 {
@@ -184,7 +200,7 @@ static tare_status add_all(struct verify *v, const struct config *c, const struc
     }
     if (!v->n_verifiers && !v->options.environment)
         FAIL(e, TARE_E_CONFIG, "verifier.plugins is empty; set it, for instance to number");
-    return TARE_OK;
+    return refuse_abstention(v, e);
 }
 
 tare_status verify_open(const struct config *c, const struct plugin_search *search, const struct plugin_env *env,

@@ -3,7 +3,7 @@
  *   reward 1  if  norm(completion) = norm(answer)  else 0
  *
  * norm: strips blanks at both ends (strip), maps ASCII letters to lower case (ignore_case), merges
- * runs of blanks (collapse). opened: what follows the thought instead of the completion. Verdicts: correct; wrong; no_answer if the completion is blank (and
+ * runs of blanks (collapse). With opened the text after the thought is compared. Verdicts: correct; wrong; no_answer if the completion is blank (and
  * the answer is not empty).
  */
 #include "common/text.h"
@@ -16,7 +16,7 @@ static const tare_param PARAMS[] = {
     TARE_BOOL_PARAM("ignore_case", "false", "compare ASCII letters without their case", 0),
     TARE_BOOL_PARAM("collapse", "false", "a run of blanks inside counts as one blank", 0),
     TARE_BOOL_PARAM("opened", "false",
-                    "the prompt has opened a thought: only what follows its </think> is compared; default: verifier.opened", 0),
+                    "compare only the text after the thought, which the prompt has opened; default: verifier.opened", 0),
 };
 enum { STRIP, IGNORE_CASE, COLLAPSE, OPENED, N_PARAMS };
 
