@@ -3,8 +3,8 @@
  *   reward 1  if  norm(completion) = norm(answer)  else 0
  *
  * norm: strips blanks at both ends (strip), maps ASCII letters to lower case (ignore_case), merges
- * runs of blanks (collapse). With opened the text after the thought is compared. Verdicts: correct; wrong; no_answer if the completion is blank (and
- * the answer is not empty).
+ * runs of blanks (collapse). With opened the text after the thought is compared. Verdicts: correct;
+ * wrong; no_answer if the completion is blank (and the answer is not empty).
  */
 #include "common/text.h"
 #include "common/verifier.h"
