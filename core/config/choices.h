@@ -22,6 +22,7 @@
 #define CHOICES_INIT(X) X(INIT_NONE, "") X(INIT_QWEN2, "qwen2") X(INIT_LLAMA, "llama") X(INIT_QWEN3, "qwen3")
 #define CHOICES_PROMPT(X) X(PROMPT_CHAT, "chat") X(PROMPT_PLAIN, "plain")
 #define CHOICES_OVERLONG(X) X(OVERLONG_NONE, "none") X(OVERLONG_ZERO, "zero") X(OVERLONG_LINEAR, "linear")
+#define CHOICES_OPENED(X) X(OPENED_AUTO, "auto") X(OPENED_TRUE, "true") X(OPENED_FALSE, "false")
 #define CHOICES_PROCESS_NORM(X) X(PROCESS_NORM_LARGEST, "largest") X(PROCESS_NORM_NONE, "none")
 #define CHOICES_CALLS(X)                                                                                                           \
     X(CALLS_AUTO, "auto") X(CALLS_NONE, "none") X(CALLS_HERMES, "hermes") X(CALLS_LLAMA, "llama") X(CALLS_XML, "xml")
@@ -61,6 +62,7 @@ enum bf16_sums { CHOICES_SUMS(CHOICE_CONSTANT) };
 enum save_dtype { CHOICES_SAVE(CHOICE_CONSTANT) };
 enum model_init { CHOICES_INIT(CHOICE_CONSTANT) };
 enum prompt_form { CHOICES_PROMPT(CHOICE_CONSTANT) };
+enum opened { CHOICES_OPENED(CHOICE_CONSTANT) };
 enum overlong { CHOICES_OVERLONG(CHOICE_CONSTANT) };
 enum process_norm { CHOICES_PROCESS_NORM(CHOICE_CONSTANT) };
 enum isolate { CHOICES_ISOLATE(CHOICE_CONSTANT) };

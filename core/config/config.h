@@ -70,7 +70,8 @@ struct verifier_config {
     /* names separated by spaces or commas, each with an optional weight: "math:1 python:0.1" */
     const char *plugins;
     int64_t workers;
-    double timeout; /* seconds per completion */
+    double timeout;     /* seconds per completion */
+    enum opened opened; /* whether the prompt opens the thought; auto is resolved by settle */
     enum overlong overlong;
     int64_t overlong_buffer;
     double overlong_penalty;

@@ -169,6 +169,8 @@ const struct config_key CONFIG_KEYS[] = {
         "Completions verified at the same time. 0: one for each core."),
     REAL(verifier, timeout, "10", 0, 86400, KEY_ABOVE_MIN,
          "Seconds allowed per completion; afterwards its verdict is timeout. A call for several completions gets the total of their times."),
+    CHOICE(verifier, opened, "auto", CHOICES_OPENED,
+           "Whether the prompt ends with a tag that opens a thought, such as <think>, so that a completion without the closing tag has no answer: the default of each verifier's parameter `opened`. auto: as the chat template writes it."),
     CHOICE(verifier, overlong, "none", CHOICES_OVERLONG,
            "Completions cut at rollout.max_new_tokens. none: rewarded as they are; zero: reward 0; linear: a penalty that grows over the last verifier.overlong_buffer tokens."),
     INT(verifier, overlong_buffer, "0", 0, MANY, "Length of the linear penalty's ramp, in tokens."),

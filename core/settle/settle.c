@@ -4,6 +4,7 @@
 #include "checkpoint/checkpoint.h"
 #include "plan/plan.h"
 #include "plugin/plugin.h"
+#include "template/chat.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -91,12 +92,30 @@ static tare_status set_date(struct config *c, struct err *e)
     return config_set(c, "data", "date", today, "auto", e);
 }
 
+/* A template that cannot be read, or refuses the question, opens no thought here; the prompts of the
+ * rows give the error. */
+static tare_status set_opened(struct config *c, bool logs, struct err *e)
+{
+    struct chat *chat = NULL;
+    struct err unread = {0};
+    bool opened = false;
+    if (c->verifier.opened != OPENED_AUTO) return TARE_OK;
+    if (c->data.prompt == PROMPT_CHAT && *c->model.path && !chat_load(c->model.path, c->data.chat_template, &chat, &unread) &&
+        !chat_set_kwargs(chat, c->data.chat_template_kwargs, &unread))
+        opened = chat_opens_thought(chat);
+    chat_free(chat);
+    if (opened && logs)
+        log_info("verifier.opened = auto: the chat template opens a thought, so completions that do not close it have no answer");
+    return config_set(c, "verifier", "opened", opened ? "true" : "false", "auto", e);
+}
+
 static tare_status settle_keys(struct config *c, bool logs, struct faults *f, struct err *e)
 {
     TRY(err_note_fault(f, set_date(c, e), e));
     TRY(err_note_fault(f, set_model(c, "path", c->model.path, e), e));
     TRY(err_note_fault(f, set_model(c, "reference", c->model.reference, e), e));
     TRY(err_note_fault(f, set_codebook(c, logs, e), e));
+    TRY(err_note_fault(f, set_opened(c, logs, e), e));
     return err_note_fault(f, settle_tokens(c, logs, e), e);
 }
 

@@ -3,7 +3,8 @@
  *   model.path, model.reference  a run folder becomes its newest checkpoint
  *   codebook.plugin = auto       kmeans if the estimator works by cluster, otherwise none
  *   rollout.max_new_tokens = 0   half of the model's context, at most 512
- *   data.date                    the run's own if it is resumed, otherwise today's in UTC */
+ *   data.date                    the run's own if it is resumed, otherwise today's in UTC
+ *   verifier.opened = auto       true if the chat template's prompt ends with a tag that opens a thought */
 #ifndef TARE_CORE_SETTLE_SETTLE_H
 #define TARE_CORE_SETTLE_SETTLE_H
 

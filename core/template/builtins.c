@@ -336,7 +336,8 @@ static tare_status filter_round(struct call *c, struct value *out)
         return render_fail(c->r, c->line, "round takes -15 to 30 decimals, and the method common, ceil or floor");
     if (whole && places >= 0 && !up && !down) return *out = value_int(c->self.i), TARE_OK;
     const double x = whole ? (double)c->self.i : c->self.f, unit = pow(10, (double)places);
-    double y = up ? ceil(x * unit) / unit : floor(x * unit) / unit;
+    /* Python's math.ceil and math.floor give an int, which has no negative zero */
+    double y = ((up ? ceil(x * unit) : floor(x * unit)) + 0.0) / unit;
     if (!up && !down && places < 0) y = nearbyint(x * unit) / unit;
     if (!up && !down && places >= 0) {
         snprintf(text, sizeof text, "%.*f", (int)places, x);

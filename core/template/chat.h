@@ -34,6 +34,10 @@ tare_status chat_prompt(const struct chat *c, const json_t *messages, const json
 /* Renders messages up to the end of the last message's content. */
 tare_status chat_continue(const struct chat *c, const json_t *messages, const json_t *extra, struct str *out, struct err *e);
 
+/* Returns whether the prompt of a question ends with a tag that opens a thought, so that completions
+ * have only its closing tag. false if the template refuses the question. */
+bool chat_opens_thought(const struct chat *c);
+
 /* Names that a template may use, ending with NULL: messages, add_generation_prompt, and the
  * variables of tokenizer_config.json. */
 extern const char *const CHAT_VARIABLES[];

@@ -20,7 +20,7 @@ TYPE_TEST(is_number, v.type == V_INT || v.type == V_FLOAT || v.type == V_BOOL)
 TYPE_TEST(is_mapping, v.type == V_DICT && !v.dict->namespace)
 TYPE_TEST(is_iterable, v.type == V_STRING || v.type == V_LIST || v.type == V_UNDEFINED || (v.type == V_DICT && !v.dict->namespace))
 TYPE_TEST(is_sequence, v.type == V_STRING || v.type == V_LIST || v.type == V_UNDEFINED || (v.type == V_DICT && !v.dict->namespace))
-TYPE_TEST(is_callable, v.type == V_FUNCTION || v.type == V_METHOD || v.type == V_UNDEFINED ||
+TYPE_TEST(is_callable, v.type == V_FUNCTION || v.type == V_MACRO || v.type == V_METHOD || v.type == V_UNDEFINED ||
                            (v.type == V_DICT && (v.dict->loop || v.dict->object == OBJECT_JOINER)))
 TYPE_TEST(is_true, v.type == V_BOOL && v.i)
 TYPE_TEST(is_false, v.type == V_BOOL && !v.i)
@@ -106,6 +106,7 @@ static tare_status is_same(struct call *c, struct value *out)
     if (same && a.type == V_LIST) same = a.list == b.list;
     if (same && a.type == V_DICT) same = a.dict == b.dict;
     if (same && a.type == V_FUNCTION) same = a.function == b.function;
+    if (same && a.type == V_MACRO) same = a.macro == b.macro;
     *out = value_bool(same && a.type != V_METHOD);
     return TARE_OK;
 }

@@ -176,14 +176,25 @@ static bool is_assigned(const struct parser *p, tare_text name)
     return false;
 }
 
+/* Returns whether the template defines a macro of this name, before or after this position. */
+static bool is_macro(const struct parser *p, tare_text name)
+{
+    for (const struct token *t = p->tokens; t->kind != T_END; t++)
+        if (t->kind == T_TAG && t[1].kind == T_NAME && value_text_is(t[1].text, "macro") && t[2].kind == T_NAME &&
+            t[2].text.size == name.size && !memcmp(t[2].text.data, name.data, (size_t)name.size))
+            return true;
+    return false;
+}
+
 static tare_status parse_call(struct parser *p, struct node **node)
 {
     struct node *callee = *node;
     const bool method = callee->kind == E_ATTRIBUTE;
     if (!method && callee->kind != E_NAME) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "only functions and methods can be called");
-    static const struct builtin assigned = {"a variable", NULL, "*", 0}; /* {% set f = range %} */
+    /* {% set f = range %}, {% macro f() %} */
+    static const struct builtin assigned = {"a variable", NULL, "*", 0};
     const struct builtin *b = method ? template_find_method(callee->name) : template_find_function(callee->name);
-    if (!b && !method && is_assigned(p, callee->name)) b = &assigned;
+    if (!method && (is_macro(p, callee->name) || (!b && is_assigned(p, callee->name)))) b = &assigned;
     if (!b)
         PARSE_FAIL(p, TARE_E_UNSUPPORTED, "the %s %.*s() is not supported", method ? "method" : "function", (int)callee->name.size,
                    callee->name.data);

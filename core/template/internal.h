@@ -13,7 +13,7 @@
 
 /* V_METHOD: the value of d['items'] in Python if d has no such entry, and of x.upper without a
  * call. It is true and defined; every other use is an error. */
-enum value_type { V_UNDEFINED, V_NONE, V_BOOL, V_INT, V_FLOAT, V_STRING, V_LIST, V_DICT, V_METHOD, V_FUNCTION };
+enum value_type { V_UNDEFINED, V_NONE, V_BOOL, V_INT, V_FLOAT, V_STRING, V_LIST, V_DICT, V_METHOD, V_FUNCTION, V_MACRO };
 
 struct value {
     enum value_type type;
@@ -24,6 +24,7 @@ struct value {
         struct list *list;
         struct dict *dict;
         const struct builtin *function; /* range without a call */
+        const struct node *macro;       /* S_MACRO */
     };
 };
 
@@ -80,6 +81,7 @@ enum node_kind {
     S_CONTINUE,
     S_WITH,
     S_FILTER,
+    S_MACRO,
     E_CONST,
     E_CAPTURED, /* the text of a block that filters are applied to */
     E_NAME,
@@ -125,7 +127,9 @@ struct node {
     int line;
     enum operation op;
     tare_text name, name2; /* variable, attribute; attribute of a namespace */
-    struct node *target;   /* assigned: E_NAME, or E_LIST of targets; linked by next in S_WITH */
+    /* assigned: E_NAME, or E_LIST of targets; linked by next in S_WITH; in S_MACRO the parameters,
+     * of which the last have defaults in args */
+    struct node *target;
     struct value constant;
     struct node *a, *b, *c;        /* operands */
     struct node *body, *otherwise; /* statements, linked by next */
@@ -145,7 +149,7 @@ struct template
 
 /* ---------------------------------------------------------------- rendering */
 
-enum { MAX_ARGS = 8, MAX_NESTING = 100, MAX_FRAMES = 64 };
+enum { MAX_ARGS = 8, MAX_NESTING = 100, MAX_FRAMES = 256 };
 
 struct render {
     const struct template *t;
@@ -155,6 +159,7 @@ struct render {
     struct scope {
         struct dict names[MAX_FRAMES]; /* innermost last */
         int n;
+        int base; /* a macro sees the frames from here on, and the first */
     } scope;
     struct value captured; /* of E_CAPTURED */
     int64_t work;          /* steps so far; long strings count as several */

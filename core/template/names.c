@@ -64,7 +64,7 @@ static tare_status visit_node(struct names *w, const struct node *n)
     if (asks_first(n)) return note_name(w, &w->given, n->a->name);
     TRY(note_targets(w, n->target));
     if (n->kind == S_FOR) return note_name(w, &w->given, (tare_text){"loop", 4});
-    const bool sets = (n->kind == S_SET || n->kind == S_SET_BLOCK) && !n->name2.data;
+    const bool sets = n->kind == S_MACRO || ((n->kind == S_SET || n->kind == S_SET_BLOCK) && !n->name2.data);
     return sets ? note_name(w, &w->given, n->name) : TARE_OK;
 }
 

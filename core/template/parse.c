@@ -1,12 +1,23 @@
 /* Tokens -> tree: parses statements; expression.c parses their expressions. */
 #include "template/parser.h"
 
+#include <string.h>
+
 static tare_status parse_body(struct parser *p, const char *const *stops, struct node **out);
 
 static tare_status end_tag(struct parser *p)
 {
     if (p->at->kind != T_TAG_END) PARSE_FAIL(p, TARE_E_INVALID, "expected %%}");
     step(p);
+    return TARE_OK;
+}
+
+/* Parses a body whose variables end with it. */
+static tare_status parse_block(struct parser *p, const char *const *stops, struct node **out)
+{
+    p->blocks++;
+    TRY(parse_body(p, stops, out));
+    p->blocks--;
     return TARE_OK;
 }
 
@@ -71,11 +82,11 @@ static tare_status parse_for(struct parser *p, struct node **out)
     if (is_name(p, "recursive")) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "recursive loops are not supported");
     TRY(end_tag(p));
     p->loops++;
-    TRY(parse_body(p, stops, &n->body));
+    TRY(parse_block(p, stops, &n->body));
     p->loops--;
     if (skip_name(p, "else")) {
         TRY(end_tag(p));
-        TRY(parse_body(p, stops + 1, &n->otherwise));
+        TRY(parse_block(p, stops + 1, &n->otherwise));
     }
     step(p);
     return end_tag(p);
@@ -102,7 +113,7 @@ static tare_status parse_set(struct parser *p, struct node **out)
     if (p->at->kind != T_TAG_END) PARSE_FAIL(p, TARE_E_INVALID, "expected '='");
     n->kind = S_SET_BLOCK;
     TRY(end_tag(p));
-    TRY(parse_body(p, stops, &n->body));
+    TRY(parse_block(p, stops, &n->body));
     step(p);
     return end_tag(p);
 }
@@ -126,7 +137,7 @@ static tare_status parse_with(struct parser *p, struct node **out)
         value = &(*value)->next;
     }
     TRY(end_tag(p));
-    TRY(parse_body(p, stops, &n->body));
+    TRY(parse_block(p, stops, &n->body));
     step(p);
     return end_tag(p);
 }
@@ -142,20 +153,69 @@ static tare_status parse_filter_block(struct parser *p, struct node **out)
     TRY(parser_one_filter(p, &n->a));
     TRY(parser_filters(p, &n->a));
     TRY(end_tag(p));
-    TRY(parse_body(p, stops, &n->body));
+    TRY(parse_block(p, stops, &n->body));
     step(p);
     return end_tag(p);
 }
 
-/* Parses {% generation %}, which marks the assistant's text; its body is rendered unchanged. */
+/* Parses the parameters of a macro up to `)`: names, of which the last may have defaults. */
+static tare_status parse_parameters(struct parser *p, struct node *macro)
+{
+    struct node **name = &macro->target, **value = &macro->args;
+    TRY(expect_op(p, "("));
+    while (!skip_op(p, ")")) {
+        if (macro->target) TRY(expect_op(p, ","));
+        TRY(new_node(p, E_NAME, name));
+        TRY(expect_name(p, &(*name)->name));
+        for (const struct node *other = macro->target; other != *name; other = other->next)
+            if (other->name.size == (*name)->name.size && !memcmp(other->name.data, (*name)->name.data, (size_t)other->name.size))
+                PARSE_FAIL(p, TARE_E_INVALID, "two parameters are named '%.*s'", (int)other->name.size, other->name.data);
+        name = &(*name)->next;
+        if (skip_op(p, "=")) {
+            TRY(parser_expression(p, value));
+            value = &(*value)->next;
+        } else if (macro->args) {
+            PARSE_FAIL(p, TARE_E_INVALID, "a parameter without a default follows one that has a default");
+        }
+    }
+    return TARE_OK;
+}
+
+/* Parses {% macro name(a, b=1) %}. */
+static tare_status parse_macro(struct parser *p, struct node **out)
+{
+    static const char *const stops[] = {"endmacro", NULL}, *const special[] = {"caller", "kwargs", "varargs"};
+    struct node *n;
+    if (p->blocks)
+        PARSE_FAIL(p, TARE_E_UNSUPPORTED,
+                   "a macro inside of a loop, a block or a macro is not supported; define it at the top level");
+    TRY(new_node(p, S_MACRO, &n));
+    *out = n;
+    TRY(expect_name(p, &n->name));
+    TRY(parse_parameters(p, n));
+    const struct token *t = p->at;
+    TRY(end_tag(p));
+    const int loops = p->loops; /* break cannot leave a macro */
+    p->loops = 0;
+    TRY(parse_block(p, stops, &n->body));
+    p->loops = loops;
+    for (; t < p->at; t++)
+        for (size_t k = 0; k < sizeof special / sizeof *special; k++)
+            if (t->kind == T_NAME && value_text_is(t->text, special[k]) && !(t[-1].kind == T_OP && value_text_is(t[-1].text, ".")))
+                PARSE_FAIL(p, TARE_E_UNSUPPORTED, "%s in the macro '%.*s' is not supported", special[k], (int)n->name.size,
+                           n->name.data);
+    step(p);
+    return end_tag(p);
+}
+
+/* Parses {% generation %}, which marks the assistant's text. Its variables end with it, as in
+ * transformers. */
 static tare_status parse_generation(struct parser *p, struct node **out)
 {
     static const char *const stops[] = {"endgeneration", NULL};
     TRY(end_tag(p));
-    TRY(new_node(p, S_IF, out));
-    TRY(new_node(p, E_CONST, &(*out)->a));
-    (*out)->a->constant = value_bool(true);
-    TRY(parse_body(p, stops, &(*out)->body));
+    TRY(new_node(p, S_WITH, out));
+    TRY(parse_block(p, stops, &(*out)->body));
     step(p);
     return end_tag(p);
 }
@@ -167,6 +227,7 @@ static tare_status parse_tag(struct parser *p, struct node **out)
     if (skip_name(p, "set")) return parse_set(p, out);
     if (skip_name(p, "with")) return parse_with(p, out);
     if (skip_name(p, "filter")) return parse_filter_block(p, out);
+    if (skip_name(p, "macro")) return parse_macro(p, out);
     if (is_name(p, "generation")) return step(p), parse_generation(p, out);
     if (is_name(p, "break") || is_name(p, "continue")) {
         if (!p->loops) PARSE_FAIL(p, TARE_E_INVALID, "%.*s is outside of a loop", (int)p->at->text.size, p->at->text.data);

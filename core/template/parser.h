@@ -12,6 +12,7 @@ struct parser {
     const char *where;
     struct err *e;
     int depth, loops;
+    int blocks; /* around the position: those that end the variables set in them */
 };
 
 #define PARSE_FAIL(P, CODE, ...)                                                                                                   \

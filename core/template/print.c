@@ -169,6 +169,9 @@ static tare_status write_value(const struct writing *w, struct value v, int leve
     case V_FUNCTION:
         return render_fail(r, w->line, "'%s' is a function here, not a value; write %s() to call it", v.function->name,
                            v.function->name);
+    case V_MACRO:
+        return render_fail(r, w->line, "'%.*s' is a macro here, not a value; write %.*s() to call it", (int)v.macro->name.size,
+                           v.macro->name.data, (int)v.macro->name.size, v.macro->name.data);
     case V_DICT:
         break;
     }

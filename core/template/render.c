@@ -42,10 +42,12 @@ tare_status render_take(struct render *r, int line, int64_t n, void **out)
 
 static struct value look_up(const struct render *r, tare_text name)
 {
-    for (int k = r->scope.n - 1; k >= 0; k--) {
+    for (int k = r->scope.n - 1; k >= r->scope.base; k--) {
         const struct value *v = value_dict_find(&r->scope.names[k], name);
         if (v) return *v;
     }
+    const struct value *top = r->scope.base ? value_dict_find(&r->scope.names[0], name) : NULL;
+    if (top) return *top;
     const struct builtin *function = template_find_function(name);
     if (function) return (struct value){.type = V_FUNCTION, .function = function};
     return (struct value){.type = V_UNDEFINED, .s = name};
@@ -58,7 +60,9 @@ static tare_status assign_name(struct render *r, int line, tare_text name, struc
 
 static tare_status enter_scope(struct render *r, int line)
 {
-    if (r->scope.n == MAX_FRAMES) return render_fail(r, line, "loops are nested more than %d levels deep", MAX_FRAMES - 1);
+    if (r->scope.n == MAX_FRAMES)
+        return render_fail(r, line, "loops and macros are nested more than %d levels deep; check for endless recursion",
+                           MAX_FRAMES - 1);
     r->scope.names[r->scope.n++] = (struct dict){0};
     return TARE_OK;
 }
@@ -92,11 +96,78 @@ tare_status template_call_builtin(struct call *c, const struct builtin *b, struc
     return b->call(c, out);
 }
 
+/* ---------------------------------------------------------------- macros */
+
+/* Evaluates the arguments of a call into the variables of the macro. */
+static tare_status take_arguments(struct render *r, const struct node *call, const struct node *macro, struct dict *given)
+{
+    const struct node *next = macro->target;
+    for (const struct node *a = call->args; a; a = a->next) {
+        struct value v;
+        const struct node *to = a->name2.data ? macro->target : next;
+        TRY(eval_node(r, a, &v));
+        while (a->name2.data && to &&
+               (to->name.size != a->name2.size || memcmp(to->name.data, a->name2.data, (size_t)to->name.size)))
+            to = to->next;
+        if (!to && a->name2.data)
+            return render_fail(r, call->line, "the macro '%.*s' has no parameter '%.*s'", (int)macro->name.size, macro->name.data,
+                               (int)a->name2.size, a->name2.data);
+        if (!to)
+            return render_fail(r, call->line, "the macro '%.*s' has fewer parameters than this call has arguments",
+                               (int)macro->name.size, macro->name.data);
+        if (value_dict_find(given, to->name))
+            return render_fail(r, call->line, "the parameter '%.*s' is given twice", (int)to->name.size, to->name.data);
+        TRY(value_dict_put(r, call->line, given, to->name, v));
+        if (!a->name2.data) next = next->next;
+    }
+    return TARE_OK;
+}
+
+/* Sets the parameters that the call omitted to their defaults, or to undefined. */
+static tare_status set_defaults(struct render *r, const struct node *macro)
+{
+    int64_t without = 0; /* parameters in front of the first that has a default */
+    for (const struct node *p = macro->target; p; p = p->next) without++;
+    for (const struct node *d = macro->args; d; d = d->next) without--;
+    const struct node *value = macro->args;
+    for (const struct node *p = macro->target; p; p = p->next, without--) {
+        struct value v = {.type = V_UNDEFINED, .s = p->name};
+        if (!value_dict_find(&r->scope.names[r->scope.base], p->name)) {
+            if (without <= 0) TRY(eval_node(r, value, &v));
+            TRY(assign_name(r, macro->line, p->name, v));
+        }
+        if (without <= 0) value = value->next;
+    }
+    return TARE_OK;
+}
+
+/* Renders a macro. It sees its parameters and the variables of the template's top level. */
+static tare_status call_macro(struct render *r, const struct node *call, const struct node *macro, struct value *out)
+{
+    OWNED(str_free) struct str text = {0};
+    struct str *const outer = r->out;
+    const int base = r->scope.base;
+    struct dict given = {0};
+    TRY(take_arguments(r, call, macro, &given));
+    TRY(enter_scope(r, call->line));
+    r->scope.base = r->scope.n - 1;
+    r->scope.names[r->scope.base] = given;
+    TRY(set_defaults(r, macro));
+    r->out = &text;
+    const tare_status status = run_nodes(r, macro->body);
+    r->out = outer;
+    r->scope.n--;
+    r->scope.base = base;
+    TRY(status);
+    return template_keep_text(r, call->line, &text, out);
+}
+
+/* ---------------------------------------------------------------- calls */
+
 /* Returns the function that the name of a call has now: a variable may hide it, or hold another. */
-static tare_status find_called(struct render *r, const struct node *n, struct call *c, const struct builtin **out)
+static tare_status find_called(struct render *r, const struct node *n, struct value v, struct call *c, const struct builtin **out)
 {
     static const struct builtin joiner = {"joiner", template_call_joiner, "", 0};
-    const struct value v = look_up(r, n->name);
     *out = v.type == V_FUNCTION ? v.function : &joiner;
     c->self = v;
     if (v.type == V_FUNCTION || (v.type == V_DICT && v.dict->object == OBJECT_JOINER)) return TARE_OK;
@@ -109,7 +180,11 @@ static tare_status call_node(struct render *r, const struct node *n, struct valu
     struct call c = {.r = r, .line = n->line};
     const struct builtin *b = n->builtin;
     struct value named;
-    if (n->kind == E_FUNCTION) TRY(find_called(r, n, &c, &b));
+    if (n->kind == E_FUNCTION) {
+        const struct value called = look_up(r, n->name);
+        if (called.type == V_MACRO) return call_macro(r, n, called.macro, out);
+        TRY(find_called(r, n, called, &c, &b));
+    }
     const bool any = !strcmp(b->params, "*");
     const int most = any ? MAX_ARGS : param_count(b);
     if (n->a) TRY(eval_node(r, n->a, &c.self));
@@ -258,10 +333,17 @@ static tare_status eval_kind(struct render *r, const struct node *n, struct valu
     }
 }
 
+/* Counts expressions and statements, which bounds the stack in the recursion of macros, too. */
+static tare_status go_deeper(struct render *r, int line)
+{
+    return ++r->depth > MAX_DEPTH ? render_fail(r, line, "nested more than %d levels deep; check for endless recursion", MAX_DEPTH)
+                                  : TARE_OK;
+}
+
 static tare_status eval_node(struct render *r, const struct node *n, struct value *out)
 {
     TRY(render_spend(r, n->line, 1));
-    if (++r->depth > MAX_DEPTH) return render_fail(r, n->line, "an expression is nested more than %d levels deep", MAX_DEPTH);
+    TRY(go_deeper(r, n->line));
     *out = (struct value){0};
     const tare_status status = eval_kind(r, n, out);
     r->depth--;
@@ -431,6 +513,8 @@ static tare_status run_one(struct render *r, const struct node *n)
         return run_with(r, n);
     case S_FILTER:
         return run_filter(r, n);
+    case S_MACRO:
+        return assign_name(r, n->line, n->name, (struct value){.type = V_MACRO, .macro = n});
     case S_BREAK:
         return FLOW_BREAK;
     case S_CONTINUE:
@@ -444,7 +528,10 @@ static tare_status run_nodes(struct render *r, const struct node *n)
 {
     for (; n; n = n->next) {
         TRY(render_spend(r, n->line, 1));
-        TRY(run_one(r, n));
+        TRY(go_deeper(r, n->line));
+        const tare_status status = run_one(r, n);
+        r->depth--;
+        TRY(status);
         if (r->out->size - r->begin > MAX_OUTPUT)
             return render_fail(r, n->line, "the template wrote more than %d MiB", MAX_OUTPUT >> 20);
     }

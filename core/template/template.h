@@ -1,5 +1,5 @@
 /* The subset of Jinja used by chat templates: output, if/elif/else, for (else, if, unpacking; not
- * recursive), set (also block form), with, filter, raw, namespace, no macros; filters, tests,
+ * recursive), set (also block form), with, filter, raw, namespace, macro (top level); filters, tests,
  * slices, string methods, inline if; raise_exception and strftime_now. Rendering follows transformers: trim_blocks and
  * lstrip_blocks are on, one trailing newline of the source is dropped. Unsupported syntax is
  * refused at parse time with file:line. Output size, steps and nesting are bounded, so no template

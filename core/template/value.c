@@ -33,8 +33,8 @@ struct value value_int(int64_t i)
 
 const char *value_type_name(struct value v)
 {
-    static const char *const names[] = {"undefined", "none",   "a bool", "an int",   "a float",
-                                        "a string",  "a list", "a dict", "a method", "a function"};
+    static const char *const names[] = {"undefined", "none",   "a bool",   "an int",     "a float", "a string",
+                                        "a list",    "a dict", "a method", "a function", "a macro"};
     if (v.type == V_LIST && v.list->tuple) return "a tuple";
     return v.type == V_DICT && v.dict->namespace ? "a namespace" : names[v.type];
 }
@@ -55,6 +55,7 @@ bool value_truthy(struct value v)
         return v.dict->n > 0 || v.dict->namespace;
     case V_METHOD:
     case V_FUNCTION:
+    case V_MACRO:
         return true;
     default:
         return false;
@@ -95,6 +96,8 @@ static tare_status equal_at(struct render *r, int line, struct value a, struct v
         return template_fail_method(r, line, a.s);
     } else if (a.type == V_FUNCTION) {
         *out = a.function == b.function;
+    } else if (a.type == V_MACRO) {
+        *out = a.macro == b.macro;
     } else if (a.type == V_STRING) {
         *out = same_text(a.s, b.s);
     } else if (a.type == V_LIST) {

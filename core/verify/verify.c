@@ -86,6 +86,21 @@ static bool makes_sandboxes(const struct plugin *p)
     return false;
 }
 
+/* Reads the parameters. verifier.opened is the default of `opened`, a bool of verifiers that read what
+ * follows a thought; one with its own tag, `open`, has no default. */
+static tare_status read_params(struct verify *v, struct verifier *f, const struct config_param *settings, struct err *e)
+{
+    const int64_t opened = v->options.opened ? plugin_find_param(f->plugin, "opened") : -1;
+    char section[128];
+    struct config_param set = {.section = section, .key = "opened", .value = "true", .where = "verifier.opened", .next = NULL};
+    snprintf(section, sizeof section, "%s.%s", plugin_section_kind(TARE_KIND_VERIFIER), f->name);
+    bool given = opened < 0 || f->plugin->params[opened].type != TARE_PARAM_BOOL;
+    for (const struct config_param *s = settings; s && !given; s = s->next)
+        given = !strcmp(s->section, section) && (plugin_find_param(f->plugin, s->key) == opened || !strcmp(s->key, "open"));
+    set.next = (struct config_param *)(uintptr_t)settings;
+    return plugin_params_as(f->plugin, f->name, given ? settings : &set, &v->arena, &f->values, e);
+}
+
 tare_status verify_add(struct verify *v, const struct verify_use *use, const struct plugin_search *search,
                        const struct config_param *settings, const struct plugin_env *env, struct err *e)
 {
@@ -110,7 +125,7 @@ tare_status verify_add(struct verify *v, const struct verify_use *use, const str
     struct plugin_env own = env ? *env : (struct plugin_env){0};
     own.instance = f->name;
     if (makes_sandboxes(f->plugin)) v->options.confine.namespaces = true;
-    TRY(plugin_params_as(f->plugin, f->name, settings, &v->arena, &f->values, e));
+    TRY(read_params(v, f, settings, e));
     TRY(plugin_uses(f->plugin, f->values, &f->uses, e));
     if (!v->workers)
         for (int64_t k = 0; k < n; k++) {
@@ -156,6 +171,22 @@ tare_status verify_list_next(struct verify_list *l, struct verify_use *use, bool
     return split_weight(last, &use->weight, e);
 }
 
+/* A completion that no verifier judges would count as one with reward 0 in the baseline of its group. */
+static tare_status refuse_abstention(const struct verify *v, struct err *e)
+{
+    for (int64_t c = 0; c < v->n_verifiers; c++) {
+        const struct verifier *f = &v->verifiers[c];
+        const int64_t i = plugin_find_param(f->plugin, "none"); /* of the verifier `python` */
+        if (i < 0 || f->plugin->params[i].type != TARE_PARAM_CHOICE) return TARE_OK;
+        if (!strcmp(f->plugin->params[i].choices[f->values[i].i], "refuse")) return TARE_OK;
+    }
+    if (!v->n_verifiers || v->options.environment) return TARE_OK;
+    FAIL(
+        e, TARE_E_CONFIG,
+        "verifier.plugins: %s may return None and no other verifier judges the rows, so None would be reward 0; add a verifier, or return a number and remove none = zero",
+        v->verifiers[0].name);
+}
+
 static tare_status add_all(struct verify *v, const struct config *c, const struct plugin_search *search,
                            const struct plugin_env *env, char *text, struct err *e)
 {
@@ -169,7 +200,7 @@ static tare_status add_all(struct verify *v, const struct config *c, const struc
     }
     if (!v->n_verifiers && !v->options.environment)
         FAIL(e, TARE_E_CONFIG, "verifier.plugins is empty; set it, for instance to number");
-    return TARE_OK;
+    return refuse_abstention(v, e);
 }
 
 tare_status verify_open(const struct config *c, const struct plugin_search *search, const struct plugin_env *env,
@@ -187,6 +218,7 @@ tare_status verify_open(const struct config *c, const struct plugin_search *sear
                     .open_files = k->open_files,
                     .file_size = k->file_size},
         .max_crash_share = k->max_crash_share,
+        .opened = k->opened == OPENED_TRUE,
         .overlong = k->overlong,
         .overlong_buffer = k->overlong_buffer,
         .max_new_tokens = c->rollout.max_new_tokens,

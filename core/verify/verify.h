@@ -46,6 +46,7 @@ struct verify_options {
     bool processes;         /* plugins run in worker processes */
     struct confine confine; /* for worker processes; verify_add sets namespaces */
     double max_crash_share; /* of the verdicts of a call; a larger share is an error */
+    bool opened;            /* default of the verifiers' parameter `opened` */
     enum overlong overlong;
     int64_t overlong_buffer, max_new_tokens;
     double overlong_penalty;

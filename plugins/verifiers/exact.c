@@ -3,8 +3,8 @@
  *   reward 1  if  norm(completion) = norm(answer)  else 0
  *
  * norm: strips blanks at both ends (strip), maps ASCII letters to lower case (ignore_case), merges
- * runs of blanks (collapse). Verdicts: correct; wrong; no_answer if the completion is blank (and
- * the answer is not empty).
+ * runs of blanks (collapse). With opened the text after the thought is compared. Verdicts: correct;
+ * wrong; no_answer if the completion is blank (and the answer is not empty).
  */
 #include "common/text.h"
 #include "common/verifier.h"
@@ -15,11 +15,13 @@ static const tare_param PARAMS[] = {
     TARE_BOOL_PARAM("strip", "true", "cut blanks and newlines at both ends of completion and answer", 0),
     TARE_BOOL_PARAM("ignore_case", "false", "compare ASCII letters without their case", 0),
     TARE_BOOL_PARAM("collapse", "false", "a run of blanks inside counts as one blank", 0),
+    TARE_BOOL_PARAM("opened", "false",
+                    "compare only the text after the thought, which the prompt has opened; default: verifier.opened", 0),
 };
-enum { STRIP, IGNORE_CASE, COLLAPSE, N_PARAMS };
+enum { STRIP, IGNORE_CASE, COLLAPSE, OPENED, N_PARAMS };
 
 struct exact {
-    bool strip, ignore_case, collapse;
+    bool strip, ignore_case, collapse, opened;
 };
 
 static tare_status create(const tare_setup *setup, void **self, tare_error *error)
@@ -27,7 +29,8 @@ static tare_status create(const tare_setup *setup, void **self, tare_error *erro
     const tare_value *values = setup->values;
     struct exact *x = malloc(sizeof *x);
     if (!x) return tare_fail(error, TARE_E_NOMEM, "no memory");
-    *x = (struct exact){.strip = values[STRIP].i, .ignore_case = values[IGNORE_CASE].i, .collapse = values[COLLAPSE].i};
+    *x = (struct exact){
+        .strip = values[STRIP].i, .ignore_case = values[IGNORE_CASE].i, .collapse = values[COLLAPSE].i, .opened = values[OPENED].i};
     *self = x;
     return TARE_OK;
 }
@@ -61,7 +64,8 @@ static bool same_text(const struct exact *x, tare_text a, tare_text b)
 static tare_status judge(const struct exact *x, const tare_completion *a, tare_verdict *out, tare_error *error)
 {
     (void)error;
-    const tare_text said = x->strip ? text_trim(a->text) : a->text, gold = x->strip ? text_trim(a->answer) : a->answer;
+    const tare_text text = x->opened ? text_after_thought(a->text, true) : a->text;
+    const tare_text said = x->strip ? text_trim(text) : text, gold = x->strip ? text_trim(a->answer) : a->answer;
     if (same_text(x, said, gold)) return verdict_set(out, TARE_VERDICT_CORRECT, 1, said, "equal text");
     if (!text_trim(said).size) return verdict_set(out, TARE_VERDICT_NO_ANSWER, 0, text_of(""), "the completion is empty");
     return verdict_set(out, TARE_VERDICT_WRONG, 0, said, "different text");

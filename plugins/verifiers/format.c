@@ -28,8 +28,10 @@ static const tare_param PARAMS[N_PARAMS] = {
     [P_ANSWER_OPEN] = TARE_STRING_PARAM("answer_open", "",
                                         "tag that must open the answer, for example <answer>; empty: any text is an answer", 0),
     [P_ANSWER_CLOSE] = TARE_STRING_PARAM("answer_close", "</answer>", "tag that closes the answer, if answer_open is set", 0),
-    [P_OPENED] =
-        TARE_BOOL_PARAM("opened", "false", "the chat template has begun the thought already, so that `open` may be missing", 0),
+    [P_OPENED] = TARE_BOOL_PARAM(
+        "opened", "false",
+        "the prompt has opened the thought already, so that `open` may be missing; default: verifier.opened, unless open is set",
+        0),
     [P_PARTIAL] = TARE_BOOL_PARAM("partial", "false", "the reward is the share of the conditions that hold, not all or nothing", 0),
 };
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks variables of the chat template from the configuration and from rows, and prompts that end
-# with the assistant's words, in data show, generate, sft, train, eval and chat.
+# with the assistant's words or with the beginning of a thought, in data show, generate, sft, train, eval and chat.
 . "$(dirname "$0")/common.inc"
 tiny_config
 cat > template.jinja <<'J'
@@ -70,6 +70,29 @@ generate <<< '{"question":"1+1=","chat_template_kwargs":{"enable_thinking":true}
 grep -q '^chat_template_kwargs = ' run2/config.ini && ok || bad "the run does not record the variables"
 echo '{"messages":[{"role":"user","content":"a"}]}' | "$TARE" chat run2 > out.txt 2> log.txt && ok || bad "chat does not read the run's variables: $(cat log.txt)"
 "$TARE" eval tiny.ini $need "$kwargs" run.dir=run3 model.path=base > out.txt 2> log.txt && ok || bad "eval: $(tail -1 log.txt)"
+
+# ---- a template that opens the thought: a completion that does not close it has no answer
+printf '%s' '{{ messages[-1].content }}{% if add_generation_prompt %}<think>{{ closed }}
+{% endif %}' > think.jinja
+think="data.prompt=chat data.chat_template=think.jinja"
+opens() { # RUN WANT ARGUMENTS...
+    local run=$1 want=$2
+    shift 2
+    "$TARE" train tiny.ini $think run.dir="$run" train.steps=1 "$@" > out.txt 2> log.txt || bad "$run: $(tail -1 log.txt)"
+    grep -q "^opened = $want\$" "$run/config.ini" && ok || bad "$run: $(grep '^opened' "$run/config.ini")"
+    grep -o '"verdict":"[a-z_]*"' "$run"/rollouts/*1.jsonl | sort | uniq -c | sort -rn > verdicts.txt
+}
+only_no_answer() { [ "$(wc -l < verdicts.txt)" = 1 ] && grep -q no_answer verdicts.txt; }
+opens think1 true
+only_no_answer && ok || bad "an open thought has an answer: $(cat verdicts.txt)"
+grep -q 'verifier.opened = auto: the chat template opens a thought' log.txt && ok || bad "the log does not say so: $(cat log.txt)"
+opens think2 false verifier.opened=false
+only_no_answer && bad "verifier.opened=false: $(cat verdicts.txt)" || ok
+opens think3 false 'data.chat_template_kwargs={"closed":"</think>"}'
+opens think4 true verifier.exact.opened=false
+only_no_answer && bad "the verifier's own key does not take precedence: $(cat verdicts.txt)" || ok
+opens think5 true verifier.isolate=process
+only_no_answer && ok || bad "in a worker process: $(cat verdicts.txt)"
 
 # ---- tare chat renders as it is told to
 chat() { "$TARE" chat base template=template.jinja 2> log.txt; }

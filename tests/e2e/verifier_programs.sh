@@ -150,7 +150,13 @@ expect "command: check" '1 tests, 0 failed'
 "$TARE" plugin check python file=rewards.py function=trl messages=true --only texts > out 2>&1 || true
 expect "python: check" '1 tests, 0 failed'
 tiny_config
-if "$TARE" train tiny.ini train.steps=2 checkpoint.every=2 verifier.plugins=python verifier.python.file=rewards.py verifier.python.function=none verifier.python.none=zero > log 2>&1 &&
+# None alone would be reward 0 in the baseline of its group
+for plugins in python "python python as more"; do
+    "$TARE" train tiny.ini train.steps=1 run.dir=alone verifier.plugins="$plugins" verifier.python.file=rewards.py verifier.python.function=none verifier.python.none=zero \
+        verifier.more.file=rewards.py verifier.more.function=none verifier.more.none=zero > out 2> err && bad "none = zero alone" || true
+    grep -q 'python may return None and no other verifier judges the rows' err && ! [ -e alone/metrics.jsonl ] && ok || bad "none = zero alone: $(cat err)"
+done
+if "$TARE" train tiny.ini train.steps=2 checkpoint.every=2 verifier.plugins="python exact" verifier.python.file=rewards.py verifier.python.function=none verifier.python.none=zero > log 2>&1 &&
     [ "$(grep -c '"verifier/no_answer":\(32\|1[,}.]\)' run/metrics.jsonl)" = 2 ]; then ok; else bad "train: $(tail -n 5 log)"; fi
 for isolate in thread process; do # 8 prompts of 4 completions, for any number of workers
     if "$TARE" train tiny.ini train.steps=2 run.dir=$isolate verifier.workers=3 verifier.isolate=$isolate verifier.plugins=python verifier.python.file=rewards.py \

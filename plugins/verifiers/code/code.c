@@ -147,6 +147,18 @@ static tare_status by_output(const struct code *c, tare_text program, const json
     return s;
 }
 
+/* Makes `if __name__ == "__main__":` false, as for a test that imports the program. */
+static void skip_main(char *program, int64_t n)
+{
+    const tare_text t = {program, n};
+    for (int64_t i = 0; i < n; i++) {
+        if ((i && program[i - 1] != '\n') || !text_starts(t, i, "if __name__", false)) continue;
+        int64_t k = i + 11;
+        while (k < n && strchr(" =", program[k]) && program[k]) k++;
+        if (text_starts(t, k + 1, "__main__", false)) memcpy(program + i + 3, "\"tested\"", 8);
+    }
+}
+
 /* Runs the program followed by the test and a secret number, which is printed last. */
 static tare_status by_program(const struct code *c, tare_text program, const json_t *test, int64_t deadline,
                               struct test_outcome *out, tare_error *error)
@@ -161,6 +173,7 @@ static tare_status by_program(const struct code *c, tare_text program, const jso
     char *all = malloc(capacity);
     if (!all) return tare_fail(error, TARE_E_NOMEM, "no memory");
     memcpy(all, program.data, (size_t)program.size);
+    skip_main(all, program.size);
     int64_t n = program.size;
     n += snprintf(all + n, capacity - (size_t)n, "\n%s", json_string_value(test));
     n += snprintf(all + n, capacity - (size_t)n, END, mark);
@@ -207,9 +220,10 @@ static tare_status verify_answer(const struct code *c, const tare_completion *a,
 {
     char *copy = malloc((size_t)a->text.size + 1);
     if (!copy) return tare_fail(error, TARE_E_NOMEM, "no memory to read a completion");
-    const tare_text program = fence_value(text_after_thought(a->text, c->values[P_OPENED].i), FENCE_PYTHON, copy);
     struct tests t;
     tare_status s = tests_read(a->row, c->values[P_FIELD].s, &t, error);
+    const tare_text program =
+        fence_value(text_after_thought(a->text, c->values[P_OPENED].i), t.programs ? FENCE_FUNCTIONS : FENCE_PYTHON, copy);
     if (s)
         ;
     else if (!program.size)

@@ -164,10 +164,27 @@ static bool is_shown(tare_text t, const struct fence *f)
     return false;
 }
 
+/* Returns whether a line of the block, which begins as the fence does, defines a function or a class. */
+static bool defines(const struct fence *f)
+{
+    for (int64_t i = 0; i < f->body.size; i = next_line(f->body, i)) {
+        int64_t k = under_prefix(f->body, i, next_line(f->body, i), f->prefix);
+        if (text_starts(f->body, k, "def ", false) || text_starts(f->body, k, "class ", false) ||
+            text_starts(f->body, k, "async def ", false))
+            return true;
+        while (k < f->body.size && (text_is_letter(f->body.data[k]) || text_is_digit(f->body.data[k]) || f->body.data[k] == '_'))
+            k++;
+        if (text_starts(f->body, k, " = lambda", false)) return true;
+    }
+    return false;
+}
+
 bool fence_choose(tare_text t, enum fence_kind kind, struct fence *f, bool *others)
 {
-    enum { SHOWN = 1, PLAIN, LABELLED } best = 0;
+    enum { SHOWN = 1, PLAIN, LABELLED, DEFINING } best = 0;
+    const bool functions = kind == FENCE_FUNCTIONS;
     struct fence one;
+    if (functions) kind = FENCE_PYTHON;
     *others = false;
     for (int64_t at = 0; fence_next(t, &at, &one);) {
         const enum fence_kind is = fence_kind_of(one.label);
@@ -177,7 +194,8 @@ bool fence_choose(tare_text t, enum fence_kind kind, struct fence *f, bool *othe
         }
         const tare_text body = text_trim(one.body);
         const bool structure = kind == FENCE_JSON && body.size && strchr("{[", body.data[0]);
-        const int rank = is == kind ? LABELLED : is_shown(t, &one) ? SHOWN : structure ? LABELLED : PLAIN;
+        const int labelled = functions && defines(&one) ? DEFINING : LABELLED;
+        const int rank = is == kind ? labelled : is_shown(t, &one) ? SHOWN : structure ? LABELLED : PLAIN;
         if (rank < (int)best) continue;
         best = rank;
         *f = one;
@@ -196,12 +214,58 @@ static tare_text trim_lines(tare_text t)
     return t;
 }
 
+/* Returns the size of the blank or invisible sign at i; 0: another sign. back: of the one that ends at i. */
+static int64_t blank_at(tare_text t, int64_t i, bool back)
+{
+    /* byte order mark, no-break and ideographic space, zero-width space */
+    static const char *const signs[] = {"\xEF\xBB\xBF", "\xC2\xA0", "\xE3\x80\x80", "\xE2\x80\x8B", " ", "\n", "\r", "\t"};
+    for (size_t k = 0; k < sizeof signs / sizeof *signs; k++) {
+        const int64_t n = (int64_t)strlen(signs[k]);
+        if (text_starts(t, back ? i - n : i, signs[k], false)) return n;
+    }
+    return 0;
+}
+
+static tare_text trim_signs(tare_text t)
+{
+    int64_t begin = 0, n;
+    while ((n = blank_at(t, t.size, true))) t.size -= n;
+    while ((n = blank_at(t, begin, false))) begin += n;
+    return text_slice(t, begin, t.size);
+}
+
+/* Cuts the text of tokens that end a turn: <|im_end|>, </s>, ... */
+static tare_text cut_end(tare_text t)
+{
+    static const char *const ends[] = {"</s>", "<eos>", "<end_of_turn>"};
+    for (int64_t before = -1; before != t.size;) {
+        before = t.size;
+        t = trim_signs(t);
+        for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
+            if (text_starts(t, t.size - (int64_t)strlen(ends[k]), ends[k], false)) t.size -= (int64_t)strlen(ends[k]);
+        if (!text_starts(t, t.size - 2, "|>", false)) continue;
+        int64_t i = t.size - 2;
+        while (i > 0 && (text_is_letter(t.data[i - 1]) || text_is_digit(t.data[i - 1]) || t.data[i - 1] == '_')) i--;
+        if (i < t.size - 2 && text_starts(t, i - 2, "<|", false)) t.size = i - 2;
+    }
+    return t;
+}
+
+/* Returns what a line of code in a sentence, `...`, encloses, if t is nothing else. */
+static tare_text trim_ticks(tare_text t)
+{
+    if (t.size < 3 || t.data[0] != '`' || t.data[t.size - 1] != '`') return t;
+    const tare_text inside = text_slice(t, 1, t.size - 1);
+    return memchr(inside.data, '`', (size_t)inside.size) || memchr(inside.data, '\n', (size_t)inside.size) ? t : inside;
+}
+
 tare_text fence_value(tare_text t, enum fence_kind kind, char *to)
 {
     struct fence f;
     bool others;
+    t = cut_end(t);
     if (fence_choose(t, kind, &f, &others)) return trim_lines((tare_text){to, fence_copy(&f, to)});
-    const tare_text tagged = text_tagged_answer(t), whole = tagged.size >= 0 ? tagged : t;
+    const tare_text tagged = text_tagged_answer(t), whole = trim_ticks(trim_signs(tagged.size >= 0 ? tagged : t));
     if (others && tagged.size < 0) return (tare_text){to, 0};
     if (whole.size) memcpy(to, whole.data, (size_t)whole.size);
     return text_trim((tare_text){to, whole.size});

@@ -18,8 +18,11 @@ bool fence_next(tare_text t, int64_t *at, struct fence *f);
 
 /* Kinds of block, by its label. Labels are compared without case. */
 enum fence_kind {
-    FENCE_PLAIN,   /* no label, or one that is not known */
-    FENCE_PYTHON,  /* python, py, python3, ... */
+    FENCE_PLAIN,  /* no label, or one that is not known */
+    FENCE_PYTHON, /* python, py, python3, ... */
+    /* Only as the kind of value: Python, and blocks that define a function or a class precede others, so
+     * that an example of its use does not replace the program. */
+    FENCE_FUNCTIONS,
     FENCE_PROGRAM, /* another programming language, or a shell */
     FENCE_JSON,
     FENCE_TEXT /* text, output, console, markdown, latex, data formats */
@@ -37,7 +40,8 @@ int64_t fence_copy(const struct fence *f, char *to);
 
 /* Writes the value of the kind that a completion gives to `to`, which has capacity for t: its block
  * (fence_choose), else the text between <answer> tags, else the whole text, if it has no blocks of
- * other kinds. Returns it without blanks around; size 0: none. */
+ * other kinds. Returns it without blanks, invisible signs and the `` of a line of code around; size 0:
+ * none. Text of an end-of-turn token behind t is left out. */
 tare_text fence_value(tare_text t, enum fence_kind kind, char *to);
 
 #endif

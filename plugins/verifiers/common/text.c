@@ -84,9 +84,23 @@ int64_t text_find(tare_text t, const char *word)
 
 tare_text text_after_thought(tare_text t, bool opened)
 {
-    const int64_t end = text_find_last(t, "</think>");
-    const tare_text rest = text_slice(t, end < 0 ? 0 : end + 8, t.size);
-    return text_find_last(rest, "<think>") < 0 && !(opened && end < 0) ? rest : (tare_text){"", 0};
+    static const struct {
+        const char *open, *close;
+    } TAGS[] = {{"<think>", "</think>"},
+                {"<thinking>", "</thinking>"},
+                {"<seed:think>", "</seed:think>"},
+                {"[THINK]", "[/THINK]"},
+                {"◁think▷", "◁/think▷"}};
+    enum { N = sizeof TAGS / sizeof *TAGS };
+    int64_t end = -1;
+    for (int k = 0; k < N; k++) {
+        const int64_t at = text_find_last(t, TAGS[k].close), after = at < 0 ? -1 : at + (int64_t)strlen(TAGS[k].close);
+        if (after > end) end = after;
+    }
+    const tare_text rest = text_slice(t, end < 0 ? 0 : end, t.size);
+    bool open = opened && end < 0;
+    for (int k = 0; k < N && !open; k++) open = text_find_last(rest, TAGS[k].open) >= 0;
+    return open ? (tare_text){"", 0} : rest;
 }
 
 int64_t text_group_end(tare_text t, int64_t i)

@@ -88,11 +88,36 @@ static bool is_of(const json_t *v, const char *kind)
     return json_is_string(v);
 }
 
+struct decimal {
+    uint64_t digits; /* below 10^17, and no multiple of 10 except 0 */
+    int exponent;
+};
+
+/* Returns the shortest decimal that reads as |x|. */
+static struct decimal decimal_of(double x)
+{
+    struct decimal d = {0};
+    char text[40];
+    for (int places = 14; places < 17; places++) {
+        snprintf(text, sizeof text, "%.*e", places, fabs(x));
+        if (strtod(text, NULL) == fabs(x)) break;
+    }
+    const char *e = strchr(text, 'e');
+    for (const char *p = text; p < e; p++)
+        if (*p >= '0' && *p <= '9') d.digits = 10 * d.digits + (uint64_t)(*p - '0');
+    d.exponent = (int)strtol(e + 1, NULL, 10) - (int)(e - text - 2);
+    for (; d.digits && d.digits % 10 == 0; d.digits /= 10) d.exponent++;
+    return d;
+}
+
+/* Counts in decimals: 0.3 is 3 times 0.1, though not as doubles. */
 static bool is_multiple(const json_t *v, const json_t *of)
 {
     if (json_is_integer(v) && json_is_integer(of)) return json_integer_value(v) % json_integer_value(of) == 0;
-    const double x = json_number_value(v), m = json_number_value(of), q = x / m;
-    return isfinite(q) ? q == floor(q) : fmod(x, m) == 0; /* 0.0075 is 75 times 0.0001 */
+    const struct decimal x = decimal_of(json_number_value(v)), m = decimal_of(json_number_value(of));
+    uint64_t rest = x.digits % m.digits;
+    for (int k = m.exponent; k < x.exponent && rest; k++) rest = 10 * rest % m.digits;
+    return !x.digits || (!rest && x.exponent >= m.exponent); /* otherwise x.digits would be a multiple of 10 */
 }
 
 static int64_t count_characters(const json_t *text)

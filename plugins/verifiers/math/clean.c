@@ -25,14 +25,18 @@ static bool announces(tare_text front)
     return false;
 }
 
-static bool is_program(const struct fence *f)
+static bool has_program(tare_text body)
 {
     static const char *const signs[] = {"print(", "def ", "import ", "return ", "range(", "console.log", "#include", NULL};
-    const enum fence_kind kind = fence_kind_of(f->label);
-    if (kind == FENCE_PYTHON || kind == FENCE_PROGRAM || kind == FENCE_JSON) return true;
     for (const char *const *s = signs; *s; s++)
-        if (text_find(f->body, *s) >= 0) return true;
+        if (text_find(body, *s) >= 0) return true;
     return false;
+}
+
+static bool is_program(const struct fence *f)
+{
+    const enum fence_kind kind = fence_kind_of(f->label);
+    return kind == FENCE_PYTHON || kind == FENCE_PROGRAM || kind == FENCE_JSON || has_program(f->body);
 }
 
 static void blank_blocks(struct math *m, tare_text t)
@@ -45,7 +49,8 @@ static void blank_blocks(struct math *m, tare_text t)
         const tare_text body = text_trim(f.body);
         const bool value = body.size && body.size < 200 && !memchr(body.data, '\n', (size_t)body.size) &&
                            !memchr(body.data, '#', (size_t)body.size) && !memchr(body.data, '"', (size_t)body.size) &&
-                           text_find(body, "print") < 0 && text_find(body, " = ") < 0;
+                           !memchr(body.data, ':', (size_t)body.size) && !has_program(body) && text_find(body, "print") < 0 &&
+                           text_find(body, " = ") < 0;
         const bool program = is_program(&f);
         const bool kept = alone ? !program || value : announces(front) ? !program || value : last && !program;
         if (!kept) {

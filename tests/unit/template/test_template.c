@@ -124,7 +124,14 @@ static void test_refusals(void **state)
     static const struct {
         const char *source, *message;
     } cases[] = {
-        {"a\n{% macro f() %}{% endmacro %}", "case:2: the tag 'macro' is not supported"},
+        {"a\n{% call f() %}{% endcall %}", "case:2: the tag 'call' is not supported"},
+        {"a\n{% for x in y %}{% macro f() %}{% endmacro %}{% endfor %}", "case:2: a macro inside of a loop"},
+        {"{% macro g() %}{% macro f() %}{% endmacro %}{% endmacro %}", "define it at the top level"},
+        {"{% macro f() %}{{ varargs }}{% endmacro %}", "varargs in the macro 'f' is not supported"},
+        {"{% macro f() %}{{ caller() }}{% endmacro %}", "the function caller() is not supported"},
+        {"{% macro f(a=1, b) %}{% endmacro %}", "a parameter without a default follows one that has a default"},
+        {"{% for x in y %}{% macro f() %}{% break %}", "a macro inside of a loop"},
+        {"{% macro f() %}{% break %}{% endmacro %}", "outside of a loop"},
         {"\n\n{% include 'x' %}", "case:3: the tag 'include'"},
         {"{{ x | nofilter }}", "case:1: the filter 'nofilter' is not supported"},
         {"{{ 1\n is notest }}", "case:2: the test 'notest' is not supported"},
@@ -194,6 +201,10 @@ static void test_bounds(void **state)
         "{{ 1e22 | int }}",
         "{{ '1e22' | int }}",
         "{{ raise_exception('no') }}",
+        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+        "{% macro f(a) %}{{ f(a ~ a) }}{% endmacro %}{{ f('ab') }}",
+        "{% macro f(a) %}{% for b in [1] %}{% for c in [1] %}{{ f(a + 1) }}{% endfor %}{% endfor %}{% endmacro %}{{ f(0) }}",
+        "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(40) }}",
     };
     json_t *none = json_object();
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
@@ -250,11 +261,45 @@ static void the_date_is_set(void **state)
     fs_remove_tree(folder, NULL);
 }
 
+/* The prompt that a template writes tells whether it opens a thought. */
+static void a_thought_is_opened(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *template;
+        bool opened;
+    } CASES[] = {
+        {"{{ messages[0].content }}{% if add_generation_prompt %}<think>\\n{% endif %}", true},
+        {"{{ messages[0].content }}<think>", true},
+        {"{{ messages[0].content }}[THINK]", true},
+        {"{{ messages[0].content }}◁think▷ ", true},
+        {"{{ messages[0].content }}<think>\\n\\n</think>\\n\\n", false},
+        {"<think> {{ messages[0].content }}", false},
+        {"{{ raise_exception('no') }}<think>", false},
+        {"", false},
+    };
+    const char *folder = make_test_folder("tare-chat-thought");
+    assert_non_null(folder);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char path[FS_PATH], config[300];
+        struct chat *c;
+        struct err e = {0};
+        snprintf(config, sizeof config, "{\"chat_template\":\"%s\"}", CASES[i].template);
+        snprintf(path, sizeof path, "%s/tokenizer_config.json", folder);
+        assert_ok(fs_write_atomic(path, config, (int64_t)strlen(config), &e), &e);
+        assert_ok(chat_load(folder, NULL, &c, &e), &e);
+        if (chat_opens_thought(c) != CASES[i].opened) fail_msg("%s", CASES[i].template);
+        chat_free(c);
+    }
+    fs_remove_tree(folder, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_jinja_cases), cmocka_unit_test(test_refusals),   cmocka_unit_test(test_methods_without_a_call),
-        cmocka_unit_test(test_bounds),      cmocka_unit_test(the_date_is_set), cmocka_unit_test(test_references),
+        cmocka_unit_test(test_bounds),      cmocka_unit_test(the_date_is_set), cmocka_unit_test(a_thought_is_opened),
+        cmocka_unit_test(test_references),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

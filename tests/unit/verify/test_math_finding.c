@@ -151,6 +151,8 @@ static const struct found_case BLOCKS[] = {
     {"```python\nprint(r'\\boxed{285}')\n```", "285", false},
     {"```python\nfor i in range(1, 10):\n    print(i)\n```", "10", false},
     {"```python\nx = f(3) # 9\n```", "9", false},
+    {"```python\nfor i in range(1, 10): pass\n```", "10", false},
+    {"```python\nwhile x < 7: 10\n```", "10", false},
     {"Final Answer:\n```python\n58\n```", "58", true},
     {"The output is:\n```\n58\n```", "58", true},
     {"```\n58\n```", "58", true},

@@ -44,6 +44,34 @@ static void test_exact(void **state)
     TRY_ALL("exact", ((const char *const[]){"strip=false", NULL}), strict);
 }
 
+/* A thought that the prompt opened ends at its closing tag, in each notation. */
+static void test_thoughts(void **state)
+{
+    (void)state;
+    static const char *const opened[] = {"opened=true", NULL};
+    static const struct rule number[] = {
+        {"5 + 5 = 10, so 10", "10", TARE_VERDICT_NO_ANSWER, ""},
+        {"5 + 5 = 10</think>", "10", TARE_VERDICT_NO_ANSWER, ""},
+        {"maybe 11</think>10", "10", TARE_VERDICT_CORRECT, "10"},
+        {"maybe 11</thinking>10", "10", TARE_VERDICT_CORRECT, "10"},
+        {"maybe 11[/THINK]10", "10", TARE_VERDICT_CORRECT, "10"},
+        {"maybe 11◁/think▷10", "10", TARE_VERDICT_CORRECT, "10"},
+        {"maybe 11</think>10<think>12", "10", TARE_VERDICT_NO_ANSWER, ""},
+    };
+    TRY_ALL("number", opened, number);
+    static const struct rule own[] = {
+        {"[THINK]11[/THINK]10", "10", TARE_VERDICT_CORRECT, "10"},
+        {"<thinking>5 + 5 = 10", "10", TARE_VERDICT_NO_ANSWER, ""},
+        {"<think>1</think>7<seed:think>10", "10", TARE_VERDICT_NO_ANSWER, ""},
+    };
+    TRY_ALL("number", NULL, own);
+    static const struct rule exact[] = {{"10", "10", TARE_VERDICT_NO_ANSWER, ""},
+                                        {"so 10</think>\n10", "10", TARE_VERDICT_CORRECT, "10"}};
+    TRY_ALL("exact", opened, exact);
+    static const struct rule whole[] = {{"so 10</think>\n10", "10", TARE_VERDICT_WRONG, NULL}};
+    TRY_ALL("exact", NULL, whole);
+}
+
 static void test_number_without_a_limit(void **state)
 {
     (void)state;
@@ -237,6 +265,7 @@ static void test_long(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_exact),
+                                       cmocka_unit_test(test_thoughts),
                                        cmocka_unit_test(test_number),
                                        cmocka_unit_test(test_whole_numbers),
                                        cmocka_unit_test(test_parameters_of_number),
