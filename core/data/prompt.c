@@ -243,18 +243,9 @@ tare_status prompts_call_syntax(const struct prompts *p, enum call_syntax *out, 
     return TARE_OK;
 }
 
-tare_status prompts_open_thought(const struct prompts *p, bool *out, struct err *e)
+bool prompts_open_thought(const struct prompts *p)
 {
-    OWNED(json_decrefp) json_t *messages = json_array();
-    OWNED(str_free) struct str text = {0};
-    *out = false;
-    if (!p->chat) return TARE_OK;
-    TRY(add_message(messages, (struct prompt_message){.role = "user", .text = {"x", 1}}, e));
-    TRY(chat_prompt(p->chat, messages, NULL, &text, e));
-    const char *last = NULL;
-    for (const char *next = text.size ? text.data : ""; (next = strstr(next, "<think>")); next++) last = next;
-    *out = last && !strstr(last, "</think>");
-    return TARE_OK;
+    return p->chat && chat_opens_thought(p->chat);
 }
 
 /* Number of the line, from 1, that byte n of a text is in. */

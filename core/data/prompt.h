@@ -50,8 +50,8 @@ tare_status prompts_after_answer(const struct prompts *p, const struct row *row,
 /* Returns the syntax in which the chat template writes a tool call (episodes/calls.h), CALLS_NONE for
  * a template that writes none in a known syntax, and for plain prompts. */
 tare_status prompts_call_syntax(const struct prompts *p, enum call_syntax *out, struct err *e);
-/* Returns true if the prompt of an answer ends within a thought, "<think>". */
-tare_status prompts_open_thought(const struct prompts *p, bool *out, struct err *e);
+/* Returns true if the prompt of an answer ends within a thought (chat_opens_thought). */
+bool prompts_open_thought(const struct prompts *p);
 bool prompts_are_chat(const struct prompts *p);
 
 struct prompt_limits {

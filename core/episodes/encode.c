@@ -28,7 +28,7 @@ tare_status encode_begin(struct encode *x, const struct prompts *p, const struct
     if (!prompts_are_chat(p)) return TARE_OK;
     OWNED(str_free) struct str unused = {0};
     const struct prompt_message m = {.role = "user", .text = {"x", 1}};
-    TRY(prompts_open_thought(p, &x->in_thought, e));
+    x->in_thought = prompts_open_thought(p);
     return prompts_after_answer(p, NULL, (struct prompt_turn){.m = &m, .n = 1}, &unused, e);
 }
 
