@@ -15,11 +15,13 @@
 #include "rollout/sampler.h"
 #include "sizes.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Weights up to CACHED_BYTES may stay in the processor's caches, from where rows are less cheap:
  * CACHED_COST times. SIBLINGS: most finished sequences of its group that a sequence drafts from. */
 enum { CACHED_BYTES = 32 << 20, CACHED_COST = 4, SIBLINGS = 8 };
+#define DRAFT_WORTH 1.5
 
 void speculate_begin(struct sampler *s)
 {
@@ -96,31 +98,47 @@ static tare_status read_sequence(struct sampler *s, int64_t seq, struct err *e)
 /* ---- the choice of drafts */
 
 /* Cost of a pass as a multiple of that of one row. With more than the few rows parts of the weights
- * are read again. */
-static double pass_cost(const struct speculation *x, int64_t rows)
+ * are read again. A draft has to earn more than its row costs, because chances are estimates. */
+static double pass_cost(const struct speculation *x, int64_t running, int64_t drafts)
 {
-    return 1 + (double)(rows - 1) * x->row_cost + (rows > x->rows / 2 ? 0.5 : 0);
+    const double rows = (double)(running - 1) + DRAFT_WORTH * (double)drafts;
+    return 1 + rows * x->row_cost + (running + drafts > x->rows / 2 ? 0.5 : 0);
 }
 
-/* Takes drafts in the order of their chances, up to the number of rows with the most tokens for the
- * cost. A pass without drafts must be worse by 5 %. n [running]: drafts of each sequence on entry,
- * and those chosen */
-static void choose_drafts(struct speculation *x, int64_t running)
+/* Sets the worth of each sequence's tokens. A run ends with its last sequence, so where none waits,
+ * tokens of a sequence that is ahead of the others are worth less. */
+static void weigh_sequences(const struct sampler *s, double worth[SPECULATE_ROWS])
+{
+    const struct scheduler *d = &s->sched;
+    double most = 1;
+    for (int64_t i = 0; i < d->n_running; i++) most = fmax(most, (double)draw_remaining(s, &d->seqs[d->running[i]]));
+    for (int64_t i = 0; i < d->n_running; i++) {
+        const double left = (double)draw_remaining(s, &d->seqs[d->running[i]]) / most;
+        worth[i] = s->listener || d->remaining > d->n_running ? 1 : left * left;
+    }
+}
+
+/* Takes drafts in the order of their worth, up to the number with the most tokens for the cost. A
+ * pass without drafts must be worse by 5 %. x->n: drafts of each sequence, and then those chosen */
+static void choose_drafts(struct speculation *x, int64_t running, const double worth[SPECULATE_ROWS])
 {
     int64_t taken[SPECULATE_ROWS] = {0}, best[SPECULATE_ROWS] = {0};
-    double tokens = (double)running, most = 1.05 * tokens / pass_cost(x, running);
+    double tokens = (double)running, most = 1.05 * tokens / pass_cost(x, running, 0);
     x->total = 0;
-    for (int64_t rows = running + 1; rows <= x->rows; rows++) {
-        int64_t likely = -1;
+    for (int64_t drafts = 1; running + drafts <= x->rows; drafts++) {
+        int64_t next = -1;
+        double gain = 0;
         for (int64_t i = 0; i < running; i++) {
-            if (taken[i] == x->n[i]) continue;
-            if (likely < 0 || x->chance[i][taken[i]] > x->chance[likely][taken[likely]]) likely = i;
+            if (taken[i] == x->n[i] || worth[i] * x->chance[i][taken[i]] <= gain) continue;
+            next = i;
+            gain = worth[i] * x->chance[i][taken[i]];
         }
-        if (likely < 0) break;
-        tokens += x->chance[likely][taken[likely]++];
-        if (tokens / pass_cost(x, rows) < most) continue;
-        most = tokens / pass_cost(x, rows);
-        x->total = rows - running;
+        if (next < 0) break;
+        taken[next]++;
+        tokens += gain;
+        if (tokens / pass_cost(x, running, drafts) < most) continue;
+        most = tokens / pass_cost(x, running, drafts);
+        x->total = drafts;
         memcpy(best, taken, sizeof best);
     }
     memcpy(x->n, best, sizeof best);
@@ -154,7 +172,9 @@ tare_status speculate_plan(struct sampler *s, struct err *e)
         x->ids[i][0] = q->last;
         x->n[i] = drafts_propose(x->drafts, q->drafts, most, x->ids[i] + 1, x->chance[i]);
     }
-    choose_drafts(x, d->n_running);
+    double worth[SPECULATE_ROWS];
+    weigh_sequences(s, worth);
+    choose_drafts(x, d->n_running, worth);
     if (!x->total) return TARE_OK;
     x->total = 0;
     for (int64_t i = 0; i < d->n_running; i++) x->total += x->n[i] = grow_for_drafts(d, &d->seqs[d->running[i]], x->n[i]);
