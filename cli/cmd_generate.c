@@ -18,10 +18,10 @@ const char generate_usage[] =
     "repeated id gets new random numbers. MODEL is a Hugging Face folder, or the folder of a run: its newest checkpoint, with\n"
     "data.{prompt,chat_template,chat_template_kwargs,date,system,suffix} of its config.ini.\n\n"
     "Keys (the section may be omitted; `tare config docs` describes them):\n"
-    "  rollout.{group_size,max_new_tokens,temperature,top_p,top_k,min_p,stop_ids,ignore_eos,batch,kv_tokens,max_prompt_tokens}\n"
+    "  rollout.{group_size,max_new_tokens,temperature,top_p,top_k,min_p,stop_ids,ignore_eos,batch,kv_tokens,speculate,max_prompt_tokens}\n"
     "  run.{seed,threads,kernels}, model.{dtype,weights,rope_theta,max_position_embeddings}\n"
     "  data.{prompt,chat_template,chat_template_kwargs,system,suffix}\n"
-    "--stats prints a line on standard error at the end: seconds of sampling, and tokens read and written.\n";
+    "--stats prints a line on standard error at the end: seconds of sampling, tokens read and written, passes, tokens drafted and accepted.\n";
 
 static tare_status write_line(void *ctx, const struct str *line, struct err *e)
 {
@@ -40,8 +40,11 @@ static tare_status end_batch(void *ctx, struct err *e)
 static void print_stats(const struct generator *g)
 {
     const struct generator_stats s = generator_stats(g);
-    fprintf(stderr, "{\"seconds\":%.6f,\"prompt_tokens\":%lld,\"new_tokens\":%lld,\"decode_steps\":%lld}\n", s.seconds,
-            (long long)s.sampler.prompt_tokens, (long long)s.sampler.new_tokens, (long long)s.sampler.decode_steps);
+    fprintf(
+        stderr,
+        "{\"seconds\":%.6f,\"prompt_tokens\":%lld,\"new_tokens\":%lld,\"decode_steps\":%lld,\"drafted\":%lld,\"accepted\":%lld}\n",
+        s.seconds, (long long)s.sampler.prompt_tokens, (long long)s.sampler.new_tokens, (long long)s.sampler.decode_steps,
+        (long long)s.sampler.drafted, (long long)s.sampler.accepted);
 }
 
 static tare_status run_generate(struct infer *m, int argc, char **argv, bool stats, struct err *e)

@@ -28,13 +28,13 @@ const char serve_usage[] =
     "      file whose first line is the key that requests send as Authorization: Bearer KEY; or set the environment variable\n"
     "      TARE_SERVE_KEY\n" SERVE_OPTIONS(
         OPTION_LINE) "\nKeys, written with their section (`tare config docs` describes them):\n"
-                     "  rollout.{batch,kv_tokens}, run.{seed,threads,kernels,device,deterministic}, data.{chat_template,chat_template_kwargs,date}\n"
+                     "  rollout.{batch,kv_tokens,speculate}, run.{seed,threads,kernels,device,deterministic}, data.{chat_template,chat_template_kwargs,date}\n"
                      "  model.{base,dtype,weights,rope_theta,max_position_embeddings}\n"
                      "rollout.batch defaults to 32. run.seed is the seed of requests without one.\n";
 
 static const struct model_key KEYS[] = {
-    {"rollout", "batch"},      {"rollout", "kv_tokens"},         {"run", "seed"},  MODEL_KEYS_COMMON,
-    {"data", "chat_template"}, {"data", "chat_template_kwargs"}, {"data", "date"},
+    {"rollout", "batch"}, {"rollout", "kv_tokens"},  {"rollout", "speculate"},         {"run", "seed"},
+    MODEL_KEYS_COMMON,    {"data", "chat_template"}, {"data", "chat_template_kwargs"}, {"data", "date"},
 };
 enum { N_KEYS = sizeof KEYS / sizeof *KEYS, MODELS = 64 };
 

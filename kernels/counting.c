@@ -168,6 +168,7 @@ void kernels_counting(const struct kernels *like, struct kernels *out)
                             .packed_bytes = like ? like->packed_bytes : gpu_packed_bytes,
                             .int8_bytes = like ? like->int8_bytes : NULL,
                             .kv_bytes = like ? like->kv_bytes : gpu_kv_bytes,
+                            .few_rows = like ? like->few_rows : NULL,
                             .matmul_dw_apart = counting_matmul_dw,
                             KERNEL_OPERATIONS(ENTRY)};
 #undef ENTRY

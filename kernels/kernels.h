@@ -172,6 +172,9 @@ struct kernels {
      * layout of struct kv_layer. A backend with this entry decides precision and layout, and only
      * its own operations read k and v. */
     int64_t (*kv_bytes)(struct attn_shape s, int64_t n_blocks);
+    /* Number of rows up to which a product takes little longer than reading its weights, at least 1.
+     * NULL: unknown. */
+    int64_t (*few_rows)(enum dtype dtype, int int8);
     /* Low-rank products: rows are fp32 and W is packed. All three may be NULL; then the caller
      * composes them from the operations above. */
     void (*matmul_low_rank)(const struct kctx *c, const struct op_matmul_low_rank *o);

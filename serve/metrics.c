@@ -72,6 +72,16 @@ static int64_t get_preemptions(const struct served *s)
     return s->stats.preemptions;
 }
 
+static int64_t drafted_tokens(const struct served *s)
+{
+    return s->stats.drafted;
+}
+
+static int64_t accepted_tokens(const struct served *s)
+{
+    return s->stats.accepted;
+}
+
 static int64_t cache_tokens(const struct served *s)
 {
     return s->now.blocks * KV_BLOCK;
@@ -87,7 +97,9 @@ static const struct of_model OF_MODELS[] = {
     {"completions_waiting", "gauge", "Completions waiting for a slot in the batch.", get_waiting},
     {"prompt_tokens_total", "counter", "Prompt tokens computed.", prompt_tokens},
     {"generated_tokens_total", "counter", "Tokens sampled.", new_tokens},
-    {"decode_steps_total", "counter", "Decoding passes, each with a token for every running completion.", decode_steps},
+    {"decode_steps_total", "counter", "Decoding passes, each with at least a token for every running completion.", decode_steps},
+    {"drafted_tokens_total", "counter", "Tokens drafted for verification (rollout.speculate).", drafted_tokens},
+    {"accepted_tokens_total", "counter", "Drafted tokens that were sampled.", accepted_tokens},
     {"preemptions_total", "counter", "Completions preempted for lack of cache and recomputed.", get_preemptions},
     {"cache_tokens", "gauge", "Capacity of the key/value cache in tokens.", cache_tokens},
     {"cache_tokens_used", "gauge", "Tokens of the key/value cache in use, in blocks of 16.", cache_used},

@@ -63,6 +63,7 @@ struct rollout_config {
     int64_t top_k;
     const char *stop_ids; /* additional ids, separated by commas */
     bool ignore_eos;      /* completions continue to max_new_tokens */
+    bool speculate;       /* draft and verify tokens (core/rollout/speculate.c) */
     bool off_policy;      /* a row's completion replaces the last rollout of its group */
 };
 

@@ -271,7 +271,9 @@ static tare_status open_sampler(struct engine *g, struct err *e)
                                                                    .ranks = g->comm ? g->comm->size : 1},
                                         &g->episodes, e),
                           e));
-    return sampler_new(g->model, c->rollout.batch, c->rollout.kv_tokens, &g->sampler, e);
+    TRY(sampler_new(g->model, c->rollout.batch, c->rollout.kv_tokens, &g->sampler, e));
+    sampler_speculate(g->sampler, c->rollout.speculate);
+    return TARE_OK;
 }
 
 /* all: the parts that are opened together */

@@ -21,6 +21,7 @@ static const struct model_key KEYS[] = {
     {"run", "seed"},
     {"rollout", "batch"},
     {"rollout", "kv_tokens"},
+    {"rollout", "speculate"},
     {"rollout", "max_prompt_tokens"},
     MODEL_KEYS_COMMON,
     {"data", "prompt"},

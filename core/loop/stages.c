@@ -1,6 +1,8 @@
 /* Stages of step.c that belong to no other module. */
 #include "loop/stages.h"
 
+#include "loop/step_metrics.h"
+
 #include <string.h>
 
 /* A prompt that already occurred in this step, dropped or not, gets new draws. */
@@ -46,10 +48,14 @@ tare_status stage_data(struct run *r, int64_t n, struct collect_request *request
 
 tare_status stage_rollout(struct run *r, const struct collect_request *request, struct err *e)
 {
+    const struct sampler_stats before = sampler_stats(r->engine.sampler);
     const tare_status status = collector_sample(&r->collector, request, &r->batch, e);
     if (status == TARE_E_NOT_FINITE) r->state = RUN_OVERFLOWED;
     if (status == TARE_E_PLUGIN) r->state = RUN_PLUGIN_FAILED; /* an environment's error */
-    return status;
+    TRY(status);
+    const struct sampler_stats after = sampler_stats(r->engine.sampler);
+    TRY(figure_add(r, "speculation/drafted", (double)(after.drafted - before.drafted), e));
+    return figure_add(r, "speculation/accepted", (double)(after.accepted - before.accepted), e);
 }
 
 tare_status stage_verify(struct run *r, struct err *e)

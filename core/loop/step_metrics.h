@@ -5,7 +5,7 @@
 
 #include "loop/run.h"
 
-/* Adds value to this rank's figure of that name: seconds of a stage, bytes of memory. The largest
+/* Adds value to this rank's figure of that name: seconds of a stage, bytes of memory, tokens. The largest
  * over all ranks is the metric. name: a literal; at most FIGURES different ones a step. */
 tare_status figure_add(struct run *r, const char *name, double value, struct err *e);
 /* Sets all metrics of the step and writes its record. Collective. */

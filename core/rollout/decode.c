@@ -1,4 +1,4 @@
-/* Decoding: the next token of all running sequences. */
+/* Decoding: the next token of all running sequences, or of some of them several. */
 #include "rollout/sampler.h"
 
 #include <string.h>
@@ -9,26 +9,44 @@ static int64_t shared_keys(const struct scheduler *d, const struct sequence *q)
     return d->groups[q->group].request->prompt_len / KV_BLOCK * KV_BLOCK;
 }
 
+/* Makes the rows of a pass: the newest token of each sequence, and its drafts. seqs [t]: the
+ * sequence of each row */
+static tare_status decode_rows(struct sampler *s, struct rows *r, int64_t **seqs, struct err *e)
+{
+    const struct scheduler *d = &s->sched;
+    const struct speculation *x = &s->speculation;
+    const int64_t n = d->n_running;
+    TRY(rows_new(&s->scratch, n + x->total, n, r, e));
+    TRY(arena_new_raw(&s->scratch, seqs, n + x->total, e));
+    for (int64_t i = 0; i < n; i++) {
+        const struct sequence *q = &d->seqs[d->running[i]];
+        const int64_t row = r->t, rows = x->total ? 1 + x->n[i] : 1;
+        rows_add(r, x->total ? x->ids[i] : &q->last, rows, q->cached, q->blocks, false);
+        rows_want(r, row, rows);
+        r->seqs[i].shared = shared_keys(d, q);
+        for (int64_t k = row; k < r->t; k++) (*seqs)[k] = d->running[i];
+    }
+    return TARE_OK;
+}
+
 static tare_status decode_one(struct sampler *s, struct err *e)
 {
     struct scheduler *d = &s->sched;
-    const int64_t n = d->n_running, vocab = s->model->shape.vocab;
+    const int64_t vocab = s->model->shape.vocab;
     struct rows r;
     struct draws draws;
-    TRY(rows_new(&s->scratch, n, n, &r, e));
-    for (int64_t i = 0; i < n; i++) {
-        struct sequence *q = &d->seqs[d->running[i]];
-        rows_add(&r, &q->last, 1, q->cached++, q->blocks, true);
-        r.seqs[i].shared = shared_keys(d, q);
-    }
+    int64_t *seqs;
+    TRY(decode_rows(s, &r, &seqs, e));
+    const int64_t n = r.t;
     float *hidden, *logits;
     TRY(sampler_rows_forward(s, &r, &hidden, e));
     TRY(sampler_logits_new(s, n, &logits, e));
     TRY(sampler_draws_begin(s, n, &draws, e));
+    draws.inputs = r.ids;
     for (int64_t at = 0; at < n; at += LOGIT_ROWS) {
         const int64_t rows = n - at < LOGIT_ROWS ? n - at : LOGIT_ROWS;
         model_logits(s->model, hidden + at * s->model->shape.hidden, rows, logits);
-        TRY(sampler_draws_add(&draws, d->running + at, rows, logits, vocab, e));
+        TRY(sampler_draws_add(&draws, seqs + at, rows, logits, vocab, e));
         if (draws.listens) TRY(sampler_draws_end(&draws, e));
     }
     TRY(sampler_draws_end(&draws, e));
@@ -101,5 +119,7 @@ tare_status decode(struct sampler *s, struct err *e)
     const bool ahead = can_run_ahead(s);
     const int64_t tokens = ahead ? tokens_ahead(s) : 1;
     scheduler_grow(&s->sched, tokens);
-    return ahead ? decode_ahead(s, tokens, e) : decode_one(s, e);
+    if (ahead) return decode_ahead(s, tokens, e);
+    TRY(speculate_plan(s, e));
+    return decode_one(s, e);
 }

@@ -40,6 +40,16 @@ void draw_copy_ids(const struct sampler *s, const struct sequence *q, int64_t be
         if (t < begin + n) out[t - begin] = s->log[at].id;
 }
 
+void draw_copy_newest(const struct sampler *s, int64_t seq, int64_t n, int32_t *out)
+{
+    const struct sequence *q = &s->sched.seqs[seq];
+    if (!s->listener)
+        draw_copy_ids(s, q, q->n - n, n, out);
+    else
+        for (int64_t at = s->n_log - 1; n && at >= 0; at--)
+            if (s->log[at].seq == seq) out[--n] = s->log[at].id;
+}
+
 tare_status draw_report_ids(struct sampler *s, const struct sequence *q, struct err *e)
 {
     if (q->n > s->report_capacity) {
@@ -188,6 +198,8 @@ tare_status sampler_draws_add(struct draws *b, const int64_t *seqs, int64_t n, c
             b->seqs[b->n + i] = seqs[at + i];
             b->logits[b->n + i] = logits + (at + i) * ld;
             b->rows[b->n + i] = draw_row(b->s, q);
+            if (b->inputs && b->n + i && b->seqs[b->n + i - 1] == seqs[at + i])
+                b->rows[b->n + i].position = b->rows[b->n + i - 1].position + 1;
             b->listens |= b->s->sched.groups[q->group].how->token_rows;
         }
         issue_draw(b, some, logits + at * ld, ld);
@@ -207,10 +219,18 @@ tare_status sampler_draws_end(struct draws *b, struct err *e)
     const float *logprob = (const float *)(const void *)(token + b->capacity), *entropy = logprob + b->capacity;
     TRY(model_finish(m, e));
     b->n = 0;
+    bool dropped = false;
     for (int64_t i = 0; i < n; i++) {
+        struct sequence *q = &b->s->sched.seqs[b->seqs[i]];
+        const bool draft = b->inputs && i && b->seqs[i] == b->seqs[i - 1];
+        dropped = draft && (dropped || token[i - 1] != b->inputs[i] || !q->running);
+        if (dropped) continue;
+        b->s->stats.accepted += draft;
+        if (b->inputs) q->cached++; /* the input's key */
         const struct drawn drawn = {(int32_t)b->seqs[i], token[i], logprob[i], entropy[i], 0};
         TRY(draw_accept(b->s, drawn, b->logits[i], e));
     }
+    if (b->inputs) b->inputs += n;
     return TARE_OK;
 }
 

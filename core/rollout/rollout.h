@@ -92,9 +92,10 @@ struct sampler_stats { /* since the sampler was made */
     int64_t prompt_tokens, new_tokens, decode_steps, blocks_peak;
     /* sequences preempted for lack of blocks; their tokens computed a second time */
     int64_t preemptions, refilled_tokens;
-    int64_t context_tokens; /* given by environments */
-    int64_t parked_drops;   /* parked sequences whose blocks were taken */
-    int64_t grown;          /* number of times that memory was allocated */
+    int64_t context_tokens;    /* given by environments */
+    int64_t parked_drops;      /* parked sequences whose blocks were taken */
+    int64_t grown;             /* number of times that memory was allocated */
+    int64_t drafted, accepted; /* tokens that were drafted; those of them that were drawn */
 };
 
 struct sampler;
@@ -117,6 +118,9 @@ struct sample_job {
 };
 tare_status sampler_run(struct sampler *s, const struct sample_job *job, struct arena *arena, struct sample_output *out,
                         struct err *e);
+/* Turns speculation on (as it is in a new sampler) or off: tokens that repeat earlier ones are drafted
+ * and verified several at a time (speculate.c). It changes time and the stats, never a token. */
+void sampler_speculate(struct sampler *s, bool on);
 void sampler_watch(struct sampler *s, const struct sample_watch *watch); /* for later runs; NULL: none */
 struct sampler_stats sampler_stats(const struct sampler *s);
 

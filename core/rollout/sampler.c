@@ -19,6 +19,7 @@ tare_status sampler_new(struct model *m, int64_t max_batch, int64_t kv_tokens, s
     arena_init(&s->run, "sampler");
     model_arena_init(m, &s->scratch, "sampler scratch");
     TRY(decoder_new(m, &s->decoder, e));
+    speculate_begin(s);
     if (kernels_staging_bytes(m->k, (int64_t)sizeof *s->draw_memory)) {
         s->draw_memory = m->k->backend->alloc(&m->ctx, (int64_t)sizeof *s->draw_memory);
         if (!s->draw_memory) return kernels_no_memory(m->k, &m->ctx, "the drawn tokens", (int64_t)sizeof *s->draw_memory, e);
@@ -32,6 +33,7 @@ void sampler_free(struct sampler *s)
 {
     if (!s) return;
     decoder_free(s->decoder);
+    speculate_free(&s->speculation);
     if (s->cache.layers) kv_cache_free(s->model, &s->cache);
     if (s->draw_memory) s->model->k->backend->release(&s->model->ctx, s->draw_memory);
     kv_blocks_free(&s->sched.pool);
@@ -170,6 +172,7 @@ static tare_status start_job(struct sampler *s, const struct sample_job *job, st
     if (job->episodes) work.max_new = job->episodes->max_tokens ? job->episodes->max_tokens : context;
     s->n_log = 0;
     arena_reset(&s->run);
+    if (s->speculation.drafts) drafts_clear(s->speculation.drafts);
     TRY(sampler_check_params(p, e));
     TRY(sampler_check_ids(s, job->requests, job->n, e));
     TRY(scheduler_enqueue(&s->sched, &work, &s->run, e));

@@ -7,7 +7,8 @@
  *             row (prefill.c)
  *   refill    the tokens of preempted sequences, and the context given to parked ones: the same
  *             forward pass, without logits
- *   decode    one row for each running sequence: its newest token in, the next one out (decode.c)
+ *   decode    one row for each running sequence: its newest token in, the next one out (decode.c).
+ *             If few run, further rows verify drafts of the tokens that follow (speculate.c)
  *
  * Tokens are appended to a log in the order they are drawn; the output of a run is the log sorted
  * by sequence, so memory grows with the tokens drawn and not with the longest length allowed. Context
@@ -17,6 +18,7 @@
 
 #include "model/layer.h"
 #include "rollout/decoder.h"
+#include "rollout/draft.h"
 #include "rollout/rows.h"
 #include "rollout/scheduler.h"
 #include "rollout/session.h"
@@ -52,6 +54,21 @@ struct stretch {
     int64_t group; /* group whose first tokens the last row predicts; -1: none */
 };
 
+/* Drafts of the next pass (speculate.c). */
+enum { SPECULATE_ROWS = 32 };
+struct speculation {
+    bool off;
+    double row_cost;       /* of each further row of a pass, as a part of the cost of one; 0: unknown */
+    int64_t rows;          /* most rows of a pass with drafts */
+    struct drafts *drafts; /* NULL until the first use */
+    int32_t *unread;       /* tokens that are not in drafts yet */
+    int64_t unread_capacity;
+    /* Of running[i]: ids[i][0] is its newest token, and n[i] drafts follow it. */
+    int64_t total, n[SPECULATE_ROWS]; /* total: 0: the pass has no drafts, and the arrays are not set */
+    int32_t ids[SPECULATE_ROWS][1 + DRAFT_MOST];
+    double chance[SPECULATE_ROWS][DRAFT_MOST];
+};
+
 struct sampler {
     struct model *model;
     int64_t max_batch, kv_tokens, prefill_rows;
@@ -71,6 +88,7 @@ struct sampler {
     struct draw_buffers *draw_memory; /* in the backend's memory; NULL where that is the host's */
     struct decoder *decoder;          /* NULL: decode one token at a time */
     session_listener *listener;       /* of a session; NULL: none */
+    struct speculation speculation;
     /* of the current run or session */
     struct stretch *stretches; /* [max_batch] */
     int64_t *ended;            /* [max_batch] */
@@ -93,6 +111,9 @@ struct draws {
     void *host; /* [3 capacity] results in host memory */
     /* A listener reads the logits, which must stay valid until sampler_draws_end. */
     bool listens;
+    /* [n] in decoding: the token that each draw follows. Adjacent draws of a sequence follow one
+     * another: those after a draw that is not the next one's input are dropped. NULL: else */
+    const int32_t *inputs;
 };
 
 /* ---- sampler.c */
@@ -114,6 +135,8 @@ int64_t draw_remaining(const struct sampler *s, const struct sequence *q);
 /* Copies tokens begin .. begin + n of a sequence, counted from the first after the prompt. For runs
  * only. */
 void draw_copy_ids(const struct sampler *s, const struct sequence *q, int64_t begin, int64_t n, int32_t *out);
+/* Copies the newest n tokens of a sequence, of runs and sessions. */
+void draw_copy_newest(const struct sampler *s, int64_t seq, int64_t n, int32_t *out);
 /* Copies all tokens of a sequence to report_ids. */
 tare_status draw_report_ids(struct sampler *s, const struct sequence *q, struct err *e);
 tare_status draw_append(struct sampler *s, struct drawn token, struct err *e);
@@ -125,7 +148,7 @@ struct sample_row draw_row(const struct sampler *s, const struct sequence *q);
 tare_status draw_accept(struct sampler *s, struct drawn token, const float *logits, struct err *e);
 /* Draw the next tokens of at most `most` sequences, in s->scratch. sampler_draws_add issues those
  * of seqs[0 .. n-1] from logits with ld floats a row (0: all from one row), which later operations
- * may overwrite; sampler_draws_end copies all results to the host. */
+ * may overwrite; sampler_draws_end copies all results to the host, and records them. */
 tare_status sampler_draws_begin(struct sampler *s, int64_t most, struct draws *b, struct err *e);
 tare_status sampler_draws_add(struct draws *b, const int64_t *seqs, int64_t n, const float *logits, int64_t ld, struct err *e);
 tare_status sampler_draws_end(struct draws *b, struct err *e);
@@ -144,6 +167,13 @@ tare_status episodes_end_turn(struct sampler *s, int64_t seq, enum finish finish
 tare_status episodes_ask(struct sampler *s, struct err *e);
 /* Writes turns and mask of the output, whose tokens are complete. */
 tare_status episodes_collect(const struct sampler *s, struct arena *arena, struct sample_output *out, struct err *e);
+
+/* ---- speculate.c */
+void speculate_begin(struct sampler *s);
+void speculate_free(struct speculation *x);
+/* Chooses the drafts that the next pass verifies, and gives their sequences blocks. All running
+ * sequences have a block for their next key. */
+tare_status speculate_plan(struct sampler *s, struct err *e);
 
 /* ---- prefill.c, decode.c */
 tare_status prefill(struct sampler *s, const volatile int *cancelled, struct err *e);

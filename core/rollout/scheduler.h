@@ -61,6 +61,7 @@ struct sequence {
     int64_t newest; /* its index in the sampler's log */
     bool running, parked, done;
     uint8_t finish;
+    int64_t drafts;                      /* its handle in speculation.drafts, or 0; ignored by the scheduler */
     int64_t n_sampled, act_begin, turns; /* of an episode: drawn tokens; first token of this turn; finished turns */
 };
 

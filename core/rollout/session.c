@@ -36,6 +36,7 @@ tare_status session_open(struct sampler *s, const struct session_options *o, str
         FAIL(e, TARE_E_RANGE, "rollout.batch = %lld: must be 1 to %d", (long long)o->batch, 1 << 20);
     arena_reset(&s->run);
     s->n_log = 0;
+    if (s->speculation.drafts) drafts_clear(s->speculation.drafts);
     TRY(model_positions(s->model, s->model->shape.max_position, e));
     TRY(sampler_cache(s, session_blocks(s, o), e));
     const int64_t context = kv_blocks_for(s->model->shape.max_position);

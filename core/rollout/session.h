@@ -60,7 +60,8 @@ tare_status session_open(struct sampler *s, const struct session_options *o, str
 tare_status session_add(struct sampler *s, const struct session_request *r, struct err *e);
 /* Ends the requests of an owner without reporting to the listener. */
 void session_drop(struct sampler *s, const void *owner);
-/* Runs an iteration: requests join, and each running sequence gets a token, or several on a device.
+/* Runs an iteration: requests join, and each running sequence gets a token, or several on a device
+ * and where drafts were right.
  * After an error the session must be closed. */
 tare_status session_iterate(struct sampler *s, struct err *e);
 int64_t session_remaining(const struct sampler *s);

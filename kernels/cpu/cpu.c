@@ -117,6 +117,7 @@ const struct kernels CPU_TABLE = {
     .packed_bytes = matmul_packed_bytes,
     .int8_bytes = matmul_int8_bytes,
     .kv_bytes = cpu_kv_bytes,
+    .few_rows = cpu_few_rows,
     KERNEL_OPERATIONS(ENTRY).matmul_dw_apart = cpu_matmul_dw_apart,
     .matmul_low_rank = cpu_matmul_low_rank,
     .matmul_dx_low_rank = cpu_matmul_dx_low_rank,

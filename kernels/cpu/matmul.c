@@ -60,10 +60,15 @@ static int matmul_few_rows(const struct kctx *c, struct gemm *g)
 /* 1 if there are so few rows that streaming the weights from memory is faster than reusing a part
  * of them: one tile of rows. Two small tiles of fp32 also qualify; with larger ones, or with
  * weights that are split, the blocked path prefetches while it computes. */
+static int64_t cpu_few_rows(enum dtype dtype, int int8)
+{
+    if (int8) return INT8_ROWS;
+    return MR < 8 && dtype != DTYPE_BF16 ? 2 * MR : MR;
+}
+
 static int64_t few_rows(const struct gemm *g)
 {
-    if (g->int8) return INT8_ROWS;
-    return MR < 8 && !g->bf16 ? 2 * MR : MR;
+    return cpu_few_rows(g->bf16 ? DTYPE_BF16 : DTYPE_F32, g->int8 != NULL);
 }
 
 static struct gemm matmul_gemm(const struct op_matmul *o)

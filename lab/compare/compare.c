@@ -176,8 +176,8 @@ static tare_status read_records(const char *run, struct records *r, struct err *
 
 static bool is_the_machines(const char *name)
 {
-    return !strncmp(name, "time/", 5) || !strncmp(name, "memory/", 7) || !strcmp(name, "tokens_per_second") ||
-           !strcmp(name, "step");
+    return !strncmp(name, "time/", 5) || !strncmp(name, "memory/", 7) || !strncmp(name, "speculation/", 12) ||
+           !strcmp(name, "tokens_per_second") || !strcmp(name, "step");
 }
 
 /* Compares numbers by their bits: -0.0 differs from 0.0. JSON has 0.5 as a real and 1 as an

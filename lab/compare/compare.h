@@ -22,7 +22,7 @@
  *                   fork: the last step that one run copied from the other, or both from a third;
  *                   the curve begins after it. 0: none
  *
- * Times, memory and tokens_per_second are not compared, because they depend on the machine. */
+ * Times, memory, speculation and tokens_per_second are not compared, because they depend on the machine. */
 #ifndef TARE_LAB_COMPARE_COMPARE_H
 #define TARE_LAB_COMPARE_COMPARE_H
 

@@ -63,7 +63,7 @@ every = 2
 INI
 "$TARE" -q sft sft.ini || bad "the warm start"
 train() { "$TARE" -q train agent.ini "$@" > out.txt 2> err.txt; }
-records() { sed -E 's/"(time|memory)\/[^"]*":[^,}]*,?//g; s/"tokens_per_second":[^,}]*,?//g; s/,}/}/' "$1/metrics.jsonl"; }
+records() { sed -E 's/"(time|memory|speculation)\/[^"]*":[^,}]*,?//g; s/"tokens_per_second":[^,}]*,?//g; s/,}/}/' "$1/metrics.jsonl"; }
 same() { # RUN [FILE]: weights, rollouts, metrics and FILE (the moments) are those of run.dir=run
     local file
     for file in model.safetensors ${2:-optimizer-00000-of-00001.state}; do cmp -s "run/checkpoints/step-000004/$file" "$1/checkpoints/step-000004/$file" && ok || bad "$1: $file differs"; done

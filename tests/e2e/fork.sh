@@ -9,7 +9,7 @@ fork() { "$TARE" fork "$@" log.progress=none > out.txt 2> err.txt; }
 status() { [ "$1" = "$2" ] && ok || { bad "status $1, expected $2: $3"; cat err.txt; }; }
 says() { grep -q "$1" err.txt && ok || { bad "missing in the output: $1"; cat err.txt; }; }
 sums() { (cd "$1" && find . -type f -exec cksum {} + | sort); }
-strip() { sed -E 's/,"(time|memory)\/[^,}]*//g; s/,"tokens_per_second"[^,}]*//' "$1"; }
+strip() { sed -E 's/,"(time|memory|speculation)\/[^,}]*//g; s/,"tokens_per_second"[^,}]*//' "$1"; }
 same() { # RUN FORK: compares everything except times
     strip "$1/metrics.jsonl" > a
     strip "$2/metrics.jsonl" > b

@@ -19,7 +19,7 @@ done
 SH
 printf '[verifier.command]\ncommand = sh %s/judge.sh %s\n' "$WORK" "$WORK" >> tiny.ini
 train() { "$TARE" -q train tiny.ini log.progress=none verifier.plugins=command verifier.workers=1 eval.before=false eval.after=false data.eval= train.steps=6 checkpoint.every=100 "$@" > out.txt 2> err.txt; }
-records() { sed -E 's/"(time|memory)\/[^"]*":[^,}]*,?//g; s/"tokens_per_second":[^,}]*,?//g; s/,}/}/' "$1/metrics.jsonl"; }
+records() { sed -E 's/"(time|memory|speculation)\/[^"]*":[^,}]*,?//g; s/"tokens_per_second":[^,}]*,?//g; s/,}/}/' "$1/metrics.jsonl"; }
 same() { # RUN WHAT
     for f in model.safetensors training.state optimizer-00000-of-00001.state; do
         [ ! -e "whole/checkpoints/step-000006/$f" ] || { cmp -s "whole/checkpoints/step-000006/$f" "$1/checkpoints/step-000006/$f" && ok || bad "$2: $f differs"; }

@@ -16,7 +16,7 @@ run() { # RANKS [key=value ...]
 strip() { python3 - "$1" <<'PY'
 import json, sys
 for line in open(sys.argv[1] + "/metrics.jsonl"):
-    print(json.dumps({k: v for k, v in json.loads(line).items() if not k.startswith(("time/", "memory/")) and k != "tokens_per_second"}))
+    print(json.dumps({k: v for k, v in json.loads(line).items() if not k.startswith(("time/", "memory/", "speculation/")) and k != "tokens_per_second"}))
 PY
 }
 last=$(printf 'checkpoints/step-%06d' "$STEPS")

@@ -6,7 +6,7 @@ tiny_config
 q="log.level=warn log.progress=none train.steps=2 checkpoint.every=2"
 "$TARE" sft sft.ini log.level=warn log.progress=none > /dev/null || bad 'warm start'
 # bits FOLDER: prints the results of a run of two steps, without times.
-bits() { (cd "$1/run" && find checkpoints rollouts -type f ! -name complete.json | sort | xargs sha256sum; sed -E 's/"(time|memory)\/[^"]*":[0-9.e+-]*,?//g; s/"tokens_per_second":[0-9.e+-]*,?//g' metrics.jsonl); }
+bits() { (cd "$1/run" && find checkpoints rollouts -type f ! -name complete.json | sort | xargs sha256sum; sed -E 's/"(time|memory|speculation)\/[^"]*":[0-9.e+-]*,?//g; s/"tokens_per_second":[0-9.e+-]*,?//g' metrics.jsonl); }
 # same WHAT FOLDER command...: checks that the command, in FOLDER, is bit-identical to the plain run.
 same() {
     local what=$1 folder=$2 status=0

@@ -30,7 +30,7 @@ import time
 
 import crash
 
-TIMES = re.compile(rb'"(time|memory)/[^"]*":[^,}]*,?|"tokens_per_second":[^,}]*,?')
+TIMES = re.compile(rb'"(time|memory|speculation)/[^"]*":[^,}]*,?|"tokens_per_second":[^,}]*,?')
 
 
 def run(command, **more):
