@@ -61,7 +61,7 @@ step "licences and SBOM in the wheel" python packaging/wheel.py "$work"/repaired
 # The package depends on one release of Debian, so its revision names that.
 id='' VERSION_ID=''
 eval "$(sed -n 's/^ID=/id=/p; /^VERSION_ID=/p' /etc/os-release)"
-step "Debian package" env -C "$build" cpack -G DEB -B "$work/deb" -D CPACK_DEBIAN_PACKAGE_RELEASE="1~$id$VERSION_ID" -D CPACK_PACKAGING_INSTALL_PREFIX=/usr
+step "Debian package" cpack -G DEB --config "$build/CPackConfig.cmake" -B "$work/deb" -D CPACK_DEBIAN_PACKAGE_RELEASE="1~$id$VERSION_ID" -D CPACK_PACKAGING_INSTALL_PREFIX=/usr
 cp "$work"/deb/*.deb "$out"
 chmod 644 "$out"/*.*
 (cd "$out" && sha256sum -- *.deb *.json *.tar.gz *.whl > SHA256SUMS)
