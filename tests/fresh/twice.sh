@@ -11,8 +11,10 @@ rm -rf --one-file-system "$folder"
 mkdir -p "$folder/one" "$folder/another folder"
 : > "$folder/twice"
 export CCACHE_DISABLE=1 # a cache would hand the first build's objects to the second
+commit=$(git -C "$source" rev-parse HEAD)
 release() { # CHECKOUT
     git clone -q --no-hardlinks "$source" "$1"
+    git -C "$1" checkout -q "$commit"
     local began=$SECONDS
     bash "$1/packaging/release.sh" "$1/build-release" || exit 1
     echo "$1: $((SECONDS - began)) s"
