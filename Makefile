@@ -8,6 +8,8 @@
 #   make install      installs the build into PREFIX (/usr/local), under DESTDIR; make uninstall removes it.
 #                     LIBDIR=lib64 must be given to make
 #   make deb          makes a Debian package in $(BUILD)-deb
+#   make release      makes the files of a release in $(BUILD)-release, from the commit HEAD
+#                     (docs/dev/releasing.md)
 #   make docs         builds the documentation site in build-docs/site (mkdocs-material from PyPI, in a
 #                     virtual environment)
 # make alone builds everything, including the CUDA backend (make cuda) if nvcc is installed; quickstart
@@ -25,7 +27,7 @@ LIBDIR ?=
 # prints one line per target
 BUILD_QUIETLY = MAKEFLAGS=--no-print-directory cmake --build $(BUILD) -j $(JOBS) | grep -vE '^\[.*(Building|Linking)|^Consolidate|^Scanning'; exit $${PIPESTATUS[0]}
 
-.PHONY: all build cuda docs quickstart quickstart-agent test test-all bench bench-report install uninstall deb clean
+.PHONY: all build cuda docs quickstart quickstart-agent test test-all bench bench-report install uninstall deb release clean
 all: build cuda
 
 build:
@@ -90,6 +92,10 @@ deb:
 	@rm -f $(BUILD)-deb.log
 	cmake --build $(BUILD)-deb -j $(JOBS)
 	cd $(BUILD)-deb && cpack -G DEB
+
+release:
+	@sh tools/needs.sh test
+	@JOBS=$(JOBS) bash packaging/release.sh $(BUILD)-release
 
 clean:
 	rm -rf $(BUILD)

@@ -1,7 +1,7 @@
 # The SDK for plugins outside of this tree: headers, templates, a CMake package
 # (find_package(tare-sdk) -> tare::sdk) and a pkg-config file.
 include(CMakePackageConfigHelpers)
-set_source_files_properties(core/plugin/new.c PROPERTIES COMPILE_DEFINITIONS TARE_SDK_SOURCE="${CMAKE_SOURCE_DIR}/sdk")
+set_source_files_properties(core/plugin/new.c PROPERTIES COMPILE_DEFINITIONS TARE_SDK_SOURCE="${TARE_TREE}/sdk")
 install(DIRECTORY sdk/include/tare DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT sdk)
 install(DIRECTORY sdk/template sdk/rust sdk/examples DESTINATION ${TARE_DATA}/sdk COMPONENT sdk)
 add_library(tare_sdk INTERFACE)

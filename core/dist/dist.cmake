@@ -15,6 +15,7 @@ else()
     tare_left_out(mpi "several ranks (libtare_mpi.so)")
 endif()
 
+option(TARE_NCCL "build libtare_nccl.so if NCCL is found" ON)
 # NCCL of the system, of the CUDA toolkit, or of a Python wheel (-DNCCL_ROOT=.../site-packages/nvidia/nccl)
 set(CUDA_PLACES $ENV{CUDA_HOME} /usr/local/cuda)
 # A wheel lies with the python3 that pip installed it for.
@@ -27,7 +28,7 @@ find_path(NCCL_INCLUDE nccl.h HINTS ${NCCL_ROOT} ${CUDA_PLACES} ${NCCL_WHEEL} PA
 find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2 HINTS ${NCCL_ROOT} ${CUDA_PLACES} ${NCCL_WHEEL} PATH_SUFFIXES lib lib64)
 find_path(CUDART_INCLUDE cuda_runtime_api.h HINTS ${CUDA_PLACES} PATH_SUFFIXES include)
 find_library(CUDART_LIBRARY NAMES cudart libcudart.so.13 libcudart.so.12 HINTS ${CUDA_PLACES} PATH_SUFFIXES lib64 lib)
-if(NCCL_INCLUDE AND NCCL_LIBRARY AND CUDART_INCLUDE AND CUDART_LIBRARY)
+if(TARE_NCCL AND NCCL_INCLUDE AND NCCL_LIBRARY AND CUDART_INCLUDE AND CUDART_LIBRARY)
     add_library(tare_nccl SHARED core/dist/nccl/nccl.c)
     target_include_directories(tare_nccl SYSTEM PRIVATE ${NCCL_INCLUDE} ${CUDART_INCLUDE})
     target_link_libraries(tare_nccl PRIVATE ${NCCL_LIBRARY} ${CUDART_LIBRARY})
