@@ -31,13 +31,10 @@ static const char *const NAMES[] = {"reward/mean",
                                     "prompt_length/mean",
                                     "rollout/groups_sampled",
                                     "rollout/turns",
-<<<<<<< HEAD
                                     "rollout/calls",
                                     "rollout/unparsed_calls",
-=======
                                     "speculation/drafted",
                                     "speculation/accepted",
->>>>>>> spec
                                     "verifier/correct",
                                     "verifier/wrong",
                                     "verifier/no_answer",
