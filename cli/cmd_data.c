@@ -28,7 +28,7 @@ const char data_usage[] =
     "       tare data show CONFIG [rows=N] [set=train|eval] [section.key=value ...]\n"
     "FILE may be a list with commas, a pattern ('part-?.jsonl') or a built-in data set (builtin:arithmetic/train), as in data.train.\n"
     "check writes {\"where\",\"id\",\"reason\"} for every invalid or duplicate row, then the number of rows for each reason. Options\n"
-    "find further rows, or write the valid ones:\n"
+    "report more kinds of rows, or write the valid ones to a file:\n"
     "  verifier=NAME            rows with an answer that the verifier cannot read, or does not accept as a completion; for\n"
     "                           verifiers without an answer (ifeval, json, ...), rows with fields that they cannot read\n"
     "  model=FOLDER max_tokens=N   rows with a completion of more than N tokens, including the end-of-sequence token\n"

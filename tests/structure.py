@@ -235,7 +235,9 @@ def check_idioms(source):
 
 def check_metrics(source):
     known = set(re.findall(r'"([\w/]+)"', (source / "core/sweep/metric.c").read_text().split("OPEN[]")[0]))
-    wrong, met = [], 0
+    documented = (source / "docs/reference.md").read_text()
+    wrong, met = [f"docs/reference.md: no row names the metric {name}" for name in sorted(known)
+                  if f"`{name}`" not in documented and f"`{name.partition('/')[0]}/...`" not in documented], 0
     for path in sorted(p for top in ("core", "lab", "cli") for p in (source / top).rglob("*.c")):
         text = path.read_text()
         for call in re.finditer(r'observe_set\([^,]+,\s*"([^"%]+)"', text):
@@ -298,7 +300,12 @@ def check_version(source):
     return wrong
 
 
+RULES = {"edges": check_edges, "sizes": check_sizes, "picture": check_picture, "choices": check_choices, "idioms": check_idioms, "metrics": check_metrics, "names": check_names,
+         "version": check_version}
+
 if __name__ == "__main__":
+    if len(sys.argv) != 3 or sys.argv[2] not in (*RULES, "allow", "draw"):
+        sys.exit(f"usage: structure.py FOLDER {'|'.join(RULES)}|allow|draw")
     source = pathlib.Path(sys.argv[1])
     if sys.argv[2:] == ["allow"]:  # prints the present list
         print("\n".join(f"{' '.join(k)} {v}" for k, v in sorted(breaches(source).items())))
@@ -306,7 +313,6 @@ if __name__ == "__main__":
     if sys.argv[2:] == ["draw"]:
         print(draw(source), end="")
         sys.exit()
-    wrong = {"edges": check_edges, "sizes": check_sizes, "picture": check_picture, "choices": check_choices, "idioms": check_idioms, "metrics": check_metrics, "names": check_names,
-             "version": check_version}[sys.argv[2]](source)
+    wrong = RULES[sys.argv[2]](source)
     print("\n".join(wrong) or "ok")
     sys.exit(bool(wrong))

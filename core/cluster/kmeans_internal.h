@@ -26,7 +26,7 @@ struct kmeans_run {
     /* per chunk of KM_CHUNK rows */
     int64_t n_chunks;
     double *chunk_sum;   /* [chunks, KM_TRIALS] */
-    int64_t *chunk_rows; /* [chunks] rows computed */
+    int64_t *chunk_rows; /* [chunks] rows whose distances were computed */
     /* per cluster */
     float *centroids; /* [K, D] */
     double *sums;     /* [K, D] */

@@ -38,9 +38,9 @@ enum engine_part {
     ENGINE_REGION = 1 << 7,
     ENGINE_MODEL = 1 << 8,   /* model; needs the kernels */
     ENGINE_PROMPTS = 1 << 9, /* prompts; needs the tokenizer */
-    /* sampling, evaluating: the sampling of rollouts and of evaluations; needs the model. */
+    /* Fields sampling and evaluating: parameters of the sampler; needs the model. */
     ENGINE_SAMPLING = 1 << 10,
-    ENGINE_SAMPLER = 1 << 11, /* sampler; needs the same */
+    ENGINE_SAMPLER = 1 << 11, /* sampler; needs the model */
     /* The model of these is trained: it gets the adapters of [lora] and may not itself be an
      * adapter. */
     ENGINE_TRAINS = 1 << 12,

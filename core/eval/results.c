@@ -165,7 +165,7 @@ static tare_status group_json(const struct eval_report *r, const struct place *p
     json_put(*out, &bad, "length", number_or_null(length / samples));
     json_put(*out, &bad, "length_geometric", number_or_null(exp(logs / samples)));
     json_put(*out, &bad, "cut", number_or_null(cut / samples));
-    if (bad) FAIL(e, TARE_E_INVALID, "a group cannot be written as JSON");
+    if (bad) FAIL(e, TARE_E_INVALID, "a row of the table of accuracies cannot be written as JSON; is its label valid UTF-8?");
     return TARE_OK;
 }
 

@@ -10,7 +10,7 @@
 enum { BATCHES = 4 }; /* input is read until this many batches of completions are due */
 
 struct generator {
-    /* Prompts are opened when the first line needs them. */
+    /* m->engine.prompts (the chat template) is loaded when the first line needs it. */
     struct infer *m;
     struct generator_output output;
     struct sample_params sampling;

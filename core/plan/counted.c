@@ -173,7 +173,7 @@ static struct update_largest largest_update(const struct counted *x)
     };
 }
 
-/* Raise m to a supervised update's micro-batches where they are larger: their prompts are not
+/* Increases m where the micro-batches of a supervised update need more memory: their prompts are not
  * shared. */
 static tare_status count_supervised(struct counted *x, struct update_memory *m, struct err *e)
 {

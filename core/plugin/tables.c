@@ -126,7 +126,8 @@ static tare_status check_param_flags(const struct plugin_subject *s, const tare_
         FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s is secret: it must be a TARE_PARAM_STRING and not be sweepable", s->path,
              s->name, p->key);
     if (p->flags & TARE_PARAM_RUN_FILE && p->type != TARE_PARAM_PATH)
-        FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s is a file of the run: it must be a TARE_PARAM_PATH", s->path, s->name, p->key);
+        FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %s has TARE_PARAM_RUN_FILE, which only a TARE_PARAM_PATH may have", s->path,
+             s->name, p->key);
     return TARE_OK;
 }
 

@@ -49,8 +49,9 @@ struct session_request {
     void *owner;     /* passed to the listener */
 };
 
-struct session_state { /* unfinished sequences, running ones; blocks of the cache, in use */
-    int64_t remaining, running, blocks, blocks_used;
+struct session_state {
+    int64_t remaining, running;  /* unfinished sequences; those of them in the batch */
+    int64_t blocks, blocks_used; /* of the cache: all; those in use */
 };
 
 /* Allocates the cache: rollout.kv_tokens as given to sampler_new, otherwise enough for the batch at

@@ -6,9 +6,9 @@
  * optimizer slices; 0: not saved); also data, seed, batch and train_on_prompt, which cannot change.
  * Any number of ranks can resume.
  *
- * The file `ended` holds the number of steps of a training whose result is about to be renamed. It
- * is removed last, so if a process is killed while it removes the others, --resume recognises a
- * finished training. A result without its final name is model.tmp in that folder. */
+ * The file `ended` holds the number of steps of a training run whose result is about to be renamed.
+ * It is removed last, so --resume recognises a finished run even if the process was killed while it
+ * removed the other files. A result without its final name is model.tmp in that folder. */
 #include "sft/internal.h"
 
 #include "base/log.h"

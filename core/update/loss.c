@@ -1,4 +1,5 @@
-/* The loss of a token: the objective's part (objective.h), and the terms that the host adds.
+/* The loss of a token: the objective's part, a plugin (the clip is in plugins/objectives/ppo.c), and
+ * the terms that the host adds.
  *
  *   dL/dlogp = c (dv/dlogp + beta dKL/dlogp)   k1: 1;  k2: logp - ref;  k3: 1 - exp(ref - logp)
  *                                              (Schulman, "Approximating KL divergence")

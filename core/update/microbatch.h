@@ -6,7 +6,8 @@
 #include "update/trainer.h"
 
 /* Counts and sums over tokens. Tallies of micro-batches are added in the order of the
- * micro-batches. */
+ * micro-batches. A tally begins with zeros, so it has sums, and maxima of values of at least 0; for a
+ * minimum keep the maximum of the inverse. */
 struct tally {
     double loss, entropy, clipped, kl_old, kl_ref, tokens; /* sums */
     double ratio_max, mismatch;                            /* maxima */

@@ -116,8 +116,8 @@ static int64_t longest_completion(const struct batch *b)
     return most;
 }
 
-/* Passes the logprobs of the minibatch's tokens under the current weights to an objective that
- * looks ahead, before the gradients. */
+/* Passes the logprobs of the minibatch's tokens under the current weights to an objective that needs
+ * them before the gradients (TARE_OBJECTIVE_LOOKS_AHEAD). */
 static tare_status annotate_tokens(struct trainer *t, const struct batch *b, const struct work *w, const struct minibatch *part,
                                    struct err *e)
 {

@@ -1,6 +1,6 @@
 /* ---- many rows
  *
- * A task is a block of rows against a group of panels. Its part of A is laid into tiles,
+ * A task is a block of rows against a group of panels. Its part of A is packed into tiles,
  * [step][MR], which are reused for all panels of the group, and for the next task of the same
  * thread if that has the same rows. A panel is used by all tiles of the block before the next
  * panel.
@@ -13,7 +13,7 @@
  *     half of that.
  *   - tiles of a block: the block of A takes a third of the L2 cache. The rest is left to
  *     incoming panels and to C, and half of it may belong to the other logical processor.
- *   - columns of a group: all, if the chain is complete in one chunk; otherwise the block's partial
+ *   - columns of a group: all, if every sum is complete in one chunk of k; otherwise the block's partial
  *     sums take a quarter of the L2 cache. */
 struct gemm_sizes {
     int64_t steps, tiles, columns;

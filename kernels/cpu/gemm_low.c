@@ -63,8 +63,8 @@ static void gemm_low_sum(const struct gemm_block *s, const struct gemm_share *o,
     }
 }
 
-/* Compute U over a chunk of the inner index whose part of A is laid out. The first chunk continues
- * the partial U of the previous part of the index. */
+/* Computes U = A x (low-rank factor) over one chunk of k, whose part of A is packed. The first chunk
+ * starts from the partial U of the previous part of k. */
 static void gemm_low_sums(const struct gemm_block *s, const struct gemm_share *o, const float *a, int64_t c)
 {
     const struct gemm_low *low = s->g->low;

@@ -14,7 +14,7 @@ struct sample_cut {
     int64_t ties;
 };
 
-struct sample_part { /* leading part of the ranking: all tokens whose e has bits >= a bound */
+struct sample_part { /* the most probable tokens: those whose e, as the bits of a float, is >= a bound */
     int64_t count;
     uint64_t mass;
 };

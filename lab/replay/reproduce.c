@@ -58,8 +58,8 @@ static const char *data_of(const json_t *process)
     return json_text_or(json_object_get(process, "data"), "train_xxh3", "");
 }
 
-/* Refuses a recomputation from other rows, which would prove nothing. again: the rows just read are
- * those of its last process. */
+/* Refuses rows that differ from those of the run, since a comparison would prove nothing. again: the
+ * folder of the recomputed run, whose manifest has the checksum of the rows just read. */
 static tare_status check_data(const char *run, const char *again, struct err *e)
 {
     char path[FS_PATH];

@@ -16,7 +16,7 @@
  * weights: one number for each component, separated by commas; empty: all 1. The components arrive
  * with the weights of verifier.plugins, which standardising cancels again: "math:1 format:0.1"
  * counts both equally unless weights = 1,0.1 (only delta depends on them, and a negative weight
- * turns the sign). verifier.overlong adds a component, the last one, which counts like the others:
+ * flips the sign). verifier.overlong adds a component, the last one, which counts like the others:
  * weights = 1,1,0 leaves it out. */
 #include "common/estimator.h"
 #include "common/group.h"

@@ -8,8 +8,8 @@
  * prime-rl.
  *
  * convention paper (prime-rl): as above. convention skyrl: (R[i] - mu) / (mu + 1e-6) regardless of
- * the sign of mu, and a group of one gets its reward; a negative mean turns the sign of the
- * advantages. For rewards that are not negative. */
+ * the sign of mu, and a group of one gets its reward; a negative mean flips the sign of the
+ * advantages. Meant for rewards that are not negative. */
 #include "common/estimator.h"
 #include "common/group.h"
 

@@ -1,4 +1,5 @@
-/* ppo: the clipped surrogate, token by token. The default.
+/* ppo: the clipped surrogate, token by token. The default. The clip itself is surrogate() in
+ * common/surrogate.h, which other objectives share.
  *
  *   v = -min(r A, clip(r, 1 - clip, 1 + clip_high) A),   r = pi / old
  *

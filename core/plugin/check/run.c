@@ -188,7 +188,7 @@ static tare_status check_words(const struct plugin_file *f, const struct check_o
         bool known = false;
         snprintf(key, sizeof key, "%.*s", (int)strcspn(o->assignments[i], "="), o->assignments[i]);
         for (uint32_t j = 0; j < f->n; j++) known = known || plugin_find_param(&f->plugins[j], key) >= 0;
-        if (!known) FAIL(e, TARE_E_CONFIG, "no plugin of the file has the parameter %s (`tare plugin info` lists them)", key);
+        if (!known) FAIL(e, TARE_E_CONFIG, "no plugin in the file has a parameter %s (`tare plugin info` lists them)", key);
     }
     return TARE_OK;
 }

@@ -1,4 +1,4 @@
-/* The clipped surrogate of PPO, which several objectives change in one place.
+/* The clipped surrogate of PPO. Several objectives are built on it: a change here changes them all.
  *
  *   v = -min(r A, clip(r, 1 - clip, 1 + clip_high) A),   r = pi / old
  *

@@ -250,7 +250,7 @@ static void check__knows_its_tests(void **state)
     const struct check_options misspelt = {.path = fixture("good"), .assignments = &word, .n_assignments = 1, .limit = 60};
     f = (struct found){.passed = 0};
     assert_ok(check_run(&misspelt, take, &f, &failed, &e), &e);
-    assert_true(failed == 1 && strstr(f.message, "no plugin of the file has the parameter factr"));
+    assert_true(failed == 1 && strstr(f.message, "no plugin in the file has a parameter factr"));
     f = check_file("/nowhere.so", NULL, 1);
     assert_non_null(strstr(f.failed, "loads"));
 }
