@@ -3,7 +3,7 @@
  *   kept: the k groups with the largest sigma[m] of n,  k = max(1, floor(share n))
  *   sigma[m]: deviation (n-1) of the rewards of the verified rollouts of group m
  *
- * Of equal deviations the earlier group is kept. Nothing replaces the others, so set rollout.prompts
+ * If deviations are equal, the earlier group is kept. Nothing replaces the others, so set rollout.prompts
  * to the number that is sampled: 64 trains on 16. The order of the rows is the plain one.
  *
  * Wang et al. 2025, "RAGEN: Understanding Self-Evolution in LLM Agents via Multi-Turn Reinforcement

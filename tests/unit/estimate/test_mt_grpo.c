@@ -79,7 +79,7 @@ static void equals_the_released_code(void **state)
     if (n < least) fail_msg("only %lld tokens were compared", (long long)n);
 }
 
-/* The policy stops with probability 1/2, for nothing, or takes another turn, which pays 1. The
+/* The policy stops with probability 1/2 and reward 0, or takes another turn, which pays 1. The
  * gradient of the expected reward by the logit of going on is p (1 - p) = 1/4. Returns the mean of
  * A (a - p) over the first turns of a group of three, over all eight groups. */
 static double expected_gradient(const char *settings)
