@@ -18,9 +18,10 @@
  *
  * reached is biased where the policy decides when to stop (verl#7244): the number of means that are
  * subtracted depends on the rollout's own last turn, so each further turn costs the mean of its
- * reward, and one that always pays the same looks worthless. first is biased too, since a rollout
- * of one turn is compared by another number. In all, the same means are subtracted from every
- * rollout: with norm = none and lambda = 1 its expectation is (1 - 1/n) times the policy gradient. */
+ * reward, and one that always pays the same looks worthless. In all, the same means are subtracted from
+ * every rollout: with norm = none and lambda = 1 its expectation is (1 - 1/n) times the policy
+ * gradient. first does not credit later turns with their rewards, and with norm = std it compares
+ * rollouts of one turn and of several by different scales. */
 #include "common/estimator.h"
 #include "common/sums.h"
 

@@ -109,6 +109,7 @@ static void bias_by_turns(void **state)
     (void)state;
     const double unbiased = (1 - 1.0 / 3) / 4;
     assert_true(fabs(expected_gradient("turns=all;norm=none") - unbiased) < 1e-7);
+    assert_true(fabs(expected_gradient("turns=first;norm=none") - unbiased) < 1e-7);
     assert_true(expected_gradient("turns=reached;norm=none") == 0); /* -E[R] for the further turn */
 }
 
