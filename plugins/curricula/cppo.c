@@ -39,7 +39,7 @@ static void group_deviations(const struct ranked *r, int64_t n, double *value)
 {
     double shift = 0;
     for (int64_t j = 0; j < n; j++) shift += r[j].value - r[0].value;
-    for (int64_t j = 0; j < n; j++) value[r[j].rollout] = fabs(r[j].value - r[0].value - shift / (double)n);
+    for (int64_t j = 0; j < n; j++) value[r[j].index] = fabs(r[j].value - r[0].value - shift / (double)n);
 }
 
 /* Returns the number of groups that the step lacks. */
@@ -64,7 +64,7 @@ static tare_status keep(const void *self, const tare_batch *groups, tare_kept *o
         n = subset_rank(groups, m, x.value, x.rank);
         /* 10 (1 - 0.9) is 1 */
         const int64_t k = (int64_t)floor((double)n * (1 - s->v[P_PRUNING].f) + 1e-9);
-        for (int64_t j = k < 1 ? 1 : k; j < n; j++) out->fate[x.rank[j].rollout] = TARE_FATE_COUNTED;
+        for (int64_t j = k < 1 ? 1 : k; j < n; j++) out->fate[x.rank[j].index] = TARE_FATE_COUNTED;
     }
     subset_free(&x);
     return TARE_OK;

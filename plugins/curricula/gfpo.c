@@ -125,7 +125,7 @@ static tare_status keep(const void *self, const tare_batch *groups, tare_kept *o
     }
     for (int64_t m = 0; m < groups->n_groups; m++) {
         const int64_t n = subset_rank(groups, m, x.value, x.rank);
-        for (int64_t j = kept_rollouts(g, groups, m, cut); j < n; j++) out->fate[x.rank[j].rollout] = TARE_FATE_LEFT_OUT;
+        for (int64_t j = kept_rollouts(g, groups, m, cut); j < n; j++) out->fate[x.rank[j].index] = TARE_FATE_LEFT_OUT;
     }
     subset_free(&x);
     return TARE_OK;

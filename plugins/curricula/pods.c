@@ -59,7 +59,7 @@ static tare_status keep(const void *self, const tare_batch *groups, tare_kept *o
         const int64_t n = subset_rank(groups, g, groups->reward, x.rank);
         if (n <= m) continue;
         const int64_t k = best_cut(x.rank, n, m);
-        for (int64_t j = k; j < n - m + k; j++) out->fate[x.rank[j].rollout] = TARE_FATE_LEFT_OUT;
+        for (int64_t j = k; j < n - m + k; j++) out->fate[x.rank[j].index] = TARE_FATE_LEFT_OUT;
     }
     subset_free(&x);
     return TARE_OK;

@@ -12,8 +12,7 @@
  * of AE over the turns, so that a long episode counts more (episode = turns); the paper over the
  * episodes. A group of one episode has AE = 0, where verl-agent keeps its reward. */
 #include "common/estimator.h"
-
-#include <math.h>
+#include "common/sums.h"
 
 enum { P_OMEGA, P_GAMMA, P_NORM, P_EPISODE, P_COUNT };
 enum { NORM_STD, NORM_NONE };
@@ -34,27 +33,11 @@ static const tare_want WANTS[W_COUNT] = {
     [W_STATE] = WANT("turn.state", TARE_AXIS_TURN, TARE_I64),
 };
 
-/* Weighted sums relative to the first value, so that equal values have no deviation. */
-struct sums {
-    double first, shift, squares, n;
-};
-
-static void add(struct sums *s, double x, double weight)
-{
-    if (s->n == 0) s->first = x;
-    const double d = x - s->first;
-    s->shift += weight * d;
-    s->squares += weight * d * d;
-    s->n += weight;
-}
-
 /* (x - mean) / F; 0 where there is nothing to compare with. */
 static double standardised(const struct sums *s, double x, const tare_value *v)
 {
-    if (s->n < 2) return 0;
-    const double mean = s->shift / s->n, spread = s->squares - s->shift * mean;
-    const double deviation = spread > 1e-13 * s->squares ? sqrt(spread / (s->n - 1)) : 0;
-    return (x - s->first - mean) / (v[P_NORM].i == NORM_STD ? deviation + 1e-6 : 1);
+    if (v[P_NORM].i == NORM_STD) return sums_standardise(s, x, 1e-6);
+    return s->n < 2 ? 0 : x - s->first - s->shift / s->n;
 }
 
 /* The discounted return of turn u of rollout i. */
@@ -72,7 +55,7 @@ static double state_advantage(const tare_batch *b, int64_t group, int64_t i, int
     if (state[u] < 0) return 0;
     for (int64_t j = b->group_begin[group]; j < b->group_begin[group + 1]; j++)
         for (int64_t k = b->turn_begin[j]; k < b->turn_begin[j + 1]; k++)
-            if (state[k] == state[u]) add(&same, return_of(b, j, k, v[P_GAMMA].f), 1);
+            if (state[k] == state[u]) sums_add(&same, return_of(b, j, k, v[P_GAMMA].f), 1);
     return standardised(&same, return_of(b, i, u, v[P_GAMMA].f), v);
 }
 
@@ -85,8 +68,8 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         const int64_t first = batch->group_begin[m], end = batch->group_begin[m + 1];
         struct sums episodes = {0};
         for (int64_t i = first; i < end; i++)
-            add(&episodes, batch->reward[i],
-                v[P_EPISODE].i == OVER_TURNS ? (double)(batch->turn_begin[i + 1] - batch->turn_begin[i]) : 1);
+            sums_add(&episodes, batch->reward[i],
+                     v[P_EPISODE].i == OVER_TURNS ? (double)(batch->turn_begin[i + 1] - batch->turn_begin[i]) : 1);
         for (int64_t i = first; i < end; i++) {
             out->advantage[i] = end - first > 1 ? standardised(&episodes, batch->reward[i], v) : 0;
             for (int64_t u = batch->turn_begin[i]; u < batch->turn_begin[i + 1]; u++) {
@@ -94,7 +77,7 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
                 for (int64_t t = batch->act_begin[u]; t < batch->act_end[u]; t++) out->token_advantage[t] = (float)A;
             }
         }
-        out->baseline[m] = episodes.n > 0 ? episodes.first + episodes.shift / episodes.n : 0;
+        out->baseline[m] = sums_mean(&episodes);
     }
     return TARE_OK;
 }

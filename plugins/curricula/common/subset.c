@@ -6,7 +6,12 @@ static int larger_first(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
     if (x->value != y->value) return x->value > y->value ? -1 : 1;
-    return (x->rollout > y->rollout) - (x->rollout < y->rollout);
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+void subset_sort(struct ranked *r, int64_t n)
+{
+    qsort(r, (size_t)n, sizeof *r, larger_first);
 }
 
 int64_t subset_rank(const tare_batch *groups, int64_t m, const double *value, struct ranked *out)
@@ -14,7 +19,7 @@ int64_t subset_rank(const tare_batch *groups, int64_t m, const double *value, st
     int64_t n = 0;
     for (int64_t i = groups->group_begin[m]; i < groups->group_begin[m + 1]; i++)
         if (has_verdict(groups, i)) out[n++] = (struct ranked){value[i], i};
-    qsort(out, (size_t)n, sizeof *out, larger_first);
+    subset_sort(out, n);
     return n;
 }
 

@@ -43,6 +43,7 @@ const char *const BLEND_MAPPINGS[] = {"exp", "reciprocal", "linear", NULL};
 
 struct blend {
     const tare_host *host;
+    const tare_value *values;
     struct blend_settings set;
     int64_t K;
     double *m1, *m2, *n_eff; /* [K] */
@@ -164,6 +165,16 @@ tare_status blend_apply(void *self, const tare_update *update, tare_error *error
 
 /* ---------------------------------------------------------------- life and state */
 
+const tare_host *blend_host(const void *self)
+{
+    return ((const struct blend *)self)->host;
+}
+
+const tare_value *blend_values(const void *self)
+{
+    return ((const struct blend *)self)->values;
+}
+
 void blend_destroy(void *self)
 {
     struct blend *s = self;
@@ -186,6 +197,7 @@ tare_status blend_create(const tare_setup *setup, const struct blend_settings *s
     struct blend *s = host->alloc(host->ctx, sizeof *s, 0);
     if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory for the estimator");
     s->host = host;
+    s->values = setup->values;
     s->set = *settings;
     s->K = K;
     s->m1 = host->alloc(host->ctx, 3 * K * (int64_t)sizeof(double), 64);

@@ -35,6 +35,8 @@ tare_status blend_advantages(const void *self, struct blend_history (*history)(c
                              const struct blend_form *form, const tare_batch *batch, tare_advantages *out, tare_error *error);
 
 tare_status blend_create(const tare_setup *setup, const struct blend_settings *settings, void **self, tare_error *error);
+const tare_host *blend_host(const void *self);
+const tare_value *blend_values(const void *self); /* of the setup */
 void blend_destroy(void *self);
 tare_status blend_save(const void *self, const tare_stream *out, tare_error *error);
 tare_status blend_load(void *self, const tare_stream *in, tare_error *error);

@@ -118,6 +118,12 @@ static const struct {
     {"pods", "keep=3", "1100", "kokk", 0},
     {"pods", "keep=4", "1100", "", 0},
     {"pods", "keep=2", "1t00", "kkok", 0}, /* t has no reward, and the estimator is not shown it */
+    /* two of four groups: of the deviations .5 .58 .58 .5 the larger, of equal ones the earlier */
+    {"starpo_s", "share=0.5", "1000 1100 0011 0111", "oooo kkkk kkkk oooo", 0},
+    {"starpo_s", "share=0.5", "1110 0000 1000 1111", "kkkk oooo kkkk oooo", 0},
+    {"starpo_s", "", "1110 1100 1111", "oooo kkkk oooo", 0},                    /* at least one */
+    {"starpo_s", "share=0.5", "0000 tttt 1ttt 1111", "kkkk oooo kkkk oooo", 0}, /* without a deviation, the earlier */
+    {"starpo_s", "share=1", "0000 1100", "", 0},
     {"gfpo", "keep=2", "1001", "okko", 0}, /* lengths 4 2 1 3 */
     {"gfpo", "keep=2;by=efficiency", "1001", "kook", 0},
     {"gfpo", "keep=2;by=efficiency", "1111", "okko", 0},
