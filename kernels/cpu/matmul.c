@@ -57,8 +57,8 @@ static int matmul_few_rows(const struct kctx *c, struct gemm *g)
     return 1;
 }
 
-/* 1 if there are so few rows that streaming the weights from memory is faster than reusing a part
- * of them: one tile of rows. Two small tiles of fp32 also qualify; with larger ones, or with
+/* Number of rows up to which streaming the weights from memory is faster than reusing a part of
+ * them: one tile of rows. Two small tiles of fp32 also qualify; with larger ones, or with
  * weights that are split, the blocked path prefetches while it computes. */
 static int64_t cpu_few_rows(enum dtype dtype, int int8)
 {
