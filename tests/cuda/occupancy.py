@@ -87,6 +87,9 @@ def launches(program):
 
 def row(group, operation, blocks, threads, dynamic, printed, known):
     name = kernel_name(printed)
+    if name not in known and any(k.startswith(name + "<") for k in known):
+        print(f"SKIP: the C++ compiler does not print template arguments of {name} (clang); gcc does")
+        sys.exit(77)
     if name not in known:
         sys.exit(f"tests/cuda/occupancy.py: code.txt has no kernel {name}, which {group} launches for {operation}")
     blocks, threads, (registers, static) = int(blocks), int(threads), known[name]
