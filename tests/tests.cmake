@@ -96,6 +96,11 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT TARE_SANITIZE)
              "avx2=${TILE_AVX2}" "avx512=${TILE_AVX512}" "avx512bf16=${TILE_AVX512BF16}")
     set_tests_properties(kernels/tile_code PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 endif()
+# Blocks per multiprocessor and waves of the CUDA backend's launches.
+if(TARE_CUDA_SHIM)
+    add_test(NAME kernels/occupancy COMMAND bash ${CMAKE_SOURCE_DIR}/tests/by_python.sh ${CMAKE_SOURCE_DIR}/tests/cuda/occupancy.py $<TARGET_FILE:test_launches_shim>)
+    set_tests_properties(kernels/occupancy PROPERTIES SKIP_RETURN_CODE 77)
+endif()
 # The families of models, against transformers.
 tare_cases(test_parity model/test_parity_of_families "${TEST_ENV};TARE_GOLDENS=${CMAKE_SOURCE_DIR}/tests/data/models/families")
 tare_cases(test_update update/test_update_of_families "${TEST_ENV};TARE_GOLDENS=${CMAKE_SOURCE_DIR}/tests/data/models/families")

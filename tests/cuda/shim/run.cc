@@ -39,6 +39,7 @@ struct warp {
 
 struct shim_launch_state shim_now;
 int shim_corners;
+void (*shim_launched)(const char *kernel, int64_t blocks, int64_t threads, int64_t shared);
 bool shim_follows;
 static bool follows; /* this launch may begin early */
 struct shim_block_view shim_view;

@@ -51,6 +51,9 @@ extern int shim_corners;
  * nothing is run and no error is reported. */
 extern int shim_fails_in, shim_fails_with, shim_failed;
 void shim_mend(void); /* resets them */
+/* Called at each launch with the kernel as the compiler prints it, template arguments included.
+ * NULL: not called. */
+extern void (*shim_launched)(const char *kernel, int64_t blocks, int64_t threads, int64_t shared);
 const struct kernels *kernels_shim(void);
 }
 
@@ -352,6 +355,12 @@ template <class... P> struct shim_call {
     template <size_t... I> void spread(std::index_sequence<I...>) { kernel(std::get<I>(args)...); }
     static void thread(void *self) { ((shim_call *)self)->spread(std::index_sequence_for<P...>()); }
 };
+template <auto KERNEL> static void shim_note(struct dim3 grid, struct dim3 block, size_t shared)
+{
+    if (shim_launched)
+        shim_launched(__PRETTY_FUNCTION__, (int64_t)grid.x * grid.y * grid.z, (int64_t)block.x * block.y * block.z,
+                      (int64_t)shared);
+}
 template <class... P, class... A>
 static void shim_launch(const struct kctx *c, const char *name, struct dim3 grid, struct dim3 block, size_t shared,
                         void (*kernel)(P...), A... args)
@@ -364,7 +373,10 @@ static void shim_launch(const struct kctx *c, const char *name, struct dim3 grid
 #define CUDA_LAUNCH(C, KERNEL, GRID, BLOCK, SHARED, ...)                                                                           \
     do {                                                                                                                           \
         if (kernel_faulted(C)) break;                                                                                              \
-        if (shim_runs()) shim_launch((C), #KERNEL, (GRID), (BLOCK), (size_t)(SHARED), KERNEL, __VA_ARGS__);                        \
+        if (shim_runs()) {                                                                                                         \
+            shim_note<KERNEL>((GRID), (BLOCK), (size_t)(SHARED));                                                                  \
+            shim_launch((C), #KERNEL, (GRID), (BLOCK), (size_t)(SHARED), KERNEL, __VA_ARGS__);                                     \
+        }                                                                                                                          \
         cuda_launched((C), #KERNEL);                                                                                               \
         cuda_follows();                                                                                                            \
     } while (0)
@@ -375,7 +387,10 @@ static void shim_launch(const struct kctx *c, const char *name, struct dim3 grid
     do {                                                                                                                           \
         if (kernel_faulted(C)) break;                                                                                              \
         shim_follows = cuda_follows();                                                                                             \
-        if (shim_runs()) shim_launch((C), #KERNEL, (GRID), (BLOCK), (size_t)(SHARED), KERNEL, __VA_ARGS__);                        \
+        if (shim_runs()) {                                                                                                         \
+            shim_note<KERNEL>((GRID), (BLOCK), (size_t)(SHARED));                                                                  \
+            shim_launch((C), #KERNEL, (GRID), (BLOCK), (size_t)(SHARED), KERNEL, __VA_ARGS__);                                     \
+        }                                                                                                                          \
         shim_follows = false;                                                                                                      \
         cuda_try((C), cudaPeekAtLastError(), #KERNEL);                                                                             \
     } while (0)
