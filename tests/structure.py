@@ -14,8 +14,8 @@ idioms  One statement per line: none after a comma, and no assignment through a 
 metrics Metrics recorded by a run (observe_set) are in the list by which `tare sweep` finds a misspelt one: core/sweep/metric.c.
 names   A function called from other files has the name of its module, its file, its header or a struct of that header as prefix.
         No name of a static function is defined in more than SAME_NAME files.
-version The version in CMakeLists.txt, CITATION.cff and CHANGELOG.md is the same, and so is the date of the last two. pyproject.toml
-        reads the version from CMakeLists.txt. The changelog may say (unreleased) instead of the date; a release may not.
+version The version in CMakeLists.txt, CITATION.cff, CHANGELOG.md and docs/install.md is the same, and so is the
+        date of the second and third. pyproject.toml reads the version from CMakeLists.txt. The changelog may say (unreleased) instead of the date; a release may not.
 
 Exit status 1 and a line for each breach."""
 import pathlib
@@ -284,12 +284,13 @@ def check_version(source):
     version, rule = read("CMakeLists.txt", r"^project\(tare VERSION (\d+\.\d+\.\d+) "), read("pyproject.toml", r"^regex = '(.*)'$")
     cited, date = read("CITATION.cff", r"^version: (\S+)$"), read("CITATION.cff", r"^date-released: (\d{4}-\d\d-\d\d)$")
     change = read("CHANGELOG.md", r"^## (\S+) \((unreleased|\d{4}-\d\d-\d\d)\)$")
-    for file, found in (("CMakeLists.txt", version), ("pyproject.toml", rule), ("CITATION.cff", cited and date), ("CHANGELOG.md", change)):
+    named = read("docs/install.md", r"tare_rlvr-([\d.]+)-py3-none-manylinux_\S+\.whl")
+    for file, found in (("CMakeLists.txt", version), ("pyproject.toml", rule), ("CITATION.cff", cited and date), ("CHANGELOG.md", change), ("docs/install.md", named)):
         if not found:
             return [f"{file}: its version or date was not found; update this rule to their new form"]
     built = re.search(rule[1], (source / "CMakeLists.txt").read_text())
     wrong = []
-    for file, number in (("pyproject.toml", built and built["value"]), ("CITATION.cff", cited[1]), ("CHANGELOG.md", change[1])):
+    for file, number in (("pyproject.toml", built and built["value"]), ("CITATION.cff", cited[1]), ("CHANGELOG.md", change[1]), ("docs/install.md", named[1])):
         if number != version[1]:
             wrong.append(f"{file}: version {number}, but CMakeLists.txt has {version[1]}")
     if change[2] not in ("unreleased", date[1]):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a release twice from the commit HEAD, in two folders with names of different lengths, under
-# another umask, time zone, language and number of jobs, and compares the bytes. Where they differ it
-# names the files inside. Takes two whole builds.
+# another umask, time zone, language and number of jobs, and compares the bytes. It names the members
+# of files that differ. Takes two whole builds.
 #   tests/fresh/twice.sh FOLDER     FOLDER: for both; replaced
 set -euo pipefail
 folder=$(realpath -m "${1:?usage: twice.sh FOLDER}")
@@ -11,8 +11,10 @@ rm -rf --one-file-system "$folder"
 mkdir -p "$folder/one" "$folder/another folder"
 : > "$folder/twice"
 export CCACHE_DISABLE=1 # a cache would hand the first build's objects to the second
+commit=$(git -C "$source" rev-parse HEAD)
 release() { # CHECKOUT
     git clone -q --no-hardlinks "$source" "$1"
+    git -C "$1" checkout -q "$commit"
     local began=$SECONDS
     bash "$1/packaging/release.sh" "$1/build-release" || exit 1
     echo "$1: $((SECONDS - began)) s"
