@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes the files of a release from the commit HEAD: a source distribution, a wheel with its libraries,
-# a Debian package, an SBOM and SHA256SUMS. The bytes depend on the commit and on the packages of the
-# system, not on the folder, the user or the clock (docs/dev/releasing.md).
+# Makes the files of a release from the commit HEAD: a source distribution, a wheel with its
+# libraries, a Debian package, an SBOM and SHA256SUMS. The bytes depend on the commit and on the
+# packages of the system, not on the folder, the user or the clock (docs/dev/releasing.md).
 #   packaging/release.sh FOLDER [BUILD]
 #     FOLDER  for these files, and for FOLDER/work, which can be removed afterwards
-#     BUILD   a finished build folder of this tree: nothing is compiled. For tests; the Debian package
-#             then has the tests' settings
+#     BUILD   a finished build folder of this tree: nothing is compiled. For tests; the Debian
+#             package then has the tests' settings
 set -euo pipefail
 out=$(realpath -m "${1:?usage: release.sh FOLDER [BUILD]}") build=${2:+$(realpath "$2")}
 cd "$(dirname "$0")/.."

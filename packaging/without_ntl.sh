@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes FOLDER/libntl.so.N, an object in place of the library NTL for the wheel. Debian's FLINT also has
-# functions that convert numbers of NTL, so it needs that library to load, and with it gf2x. tare calls
-# none of them. gf2x is under the GPL, and NTL needs a newer libstdc++ than manylinux_2_34 allows.
-# Each function of this object aborts. Without NTL on this system the folder stays empty.
+# Makes FOLDER/libntl.so.N, an object that replaces the library NTL in the wheel. Debian's FLINT has
+# functions that convert numbers of NTL, so it needs that library to load, and with it gf2x. tare
+# calls none of them. gf2x is under the GPL, and NTL needs a newer libstdc++ than manylinux_2_34
+# allows. Each function of this object aborts. If FLINT does not need NTL, the folder stays empty.
 #   packaging/without_ntl.sh FOLDER
 set -euo pipefail
 folder=${1:?usage: without_ntl.sh FOLDER}

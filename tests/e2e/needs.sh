@@ -64,7 +64,7 @@ grep -q '^no *python .*apt-get install python3' doctor.txt && grep -qE '^no *mpi
 sed -n '/^| package | what for |/,/^$/p' "$SOURCE/docs/install.md" | sed '/^$/d' > documented.txt
 sh "$NEEDS" --markdown ci > table.txt
 cmp -s table.txt documented.txt && ok || bad "docs/install.md: its table differs from the output of tools/needs.sh --markdown ci"
-for package in $(grep -o 'apt-get install[^&;]*' "$SOURCE/Containerfile" | tr ' ' '\n' | grep -E '^[a-z]' | grep -vE '^(apt-get|install)$'); do
-    grep -qE "^$package\\??\|" rows && ok || bad "Containerfile: $package is not in tools/needs.list"
+for package in $(grep -oh 'apt-get install[^&;]*' "$SOURCE/Containerfile" "$SOURCE/packaging/release.containerfile" | tr ' ' '\n' | grep -E '^[a-z]' | grep -vE '^(apt-get|install)$'); do
+    grep -qE "^$package\\??\|" rows && ok || bad "a container file: $package is not in tools/needs.list"
 done
 done_

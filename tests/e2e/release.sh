@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes a release (packaging/release.sh) from two folders, with the tested build instead of a new one:
-# the files have the same bytes, the wheel brings its libraries with their licences and runs, the SBOM
-# has every file, and a release that must not be made is refused. Builds that compile twice:
-# tests/fresh/twice.sh. A machine without a compiler: tests/fresh/wheel.sh.
+# Makes a release (packaging/release.sh) from two folders, with the tested build instead of a new
+# one: the files have the same bytes, the wheel brings its libraries with their licences and runs,
+# the SBOM has every program and library, and a release that must not be made is refused.
+# tests/fresh/twice.sh compiles twice; tests/fresh/wheel.sh installs the wheel without a compiler.
 source "$(dirname "$0")/common.inc"
 for tool in git cmake cc dpkg-query dpkg-deb readelf; do command -v $tool > /dev/null || skip "$tool is missing"; done
 python3 -m venv env > log 2>&1 || skip "python3 or python3-venv is not installed"
@@ -31,7 +31,7 @@ wheel=$(echo "$out"/*.whl)
 [ "$(wc -l < "$out/SHA256SUMS")" = 4 ] && ok || bad "a release has four files: $(cat "$out/SHA256SUMS")"
 case $wheel in *-py3-none-manylinux_2_[0-9]*_"$(uname -m)".whl) ok ;; *) bad "the wheel's name: $wheel" ;; esac
 
-# The same bytes from a folder with another name, under another umask and time zone, at a later time.
+# The same bytes from a folder with another name, under another umask and time zone, later.
 checkout "another folder/tare"
 (umask 077 && TZ=Asia/Tokyo release "another folder/tare") && ok || bad "release from another folder: $(cat log)"
 diff "$out/SHA256SUMS" "another folder/tare/build-release/SHA256SUMS" && ok || bad "two releases of one commit differ"
@@ -91,7 +91,7 @@ sed -i '/^libjansson /d' one/tare/packaging/licences.list
 SOURCE_DATE_EPOCH=1 python3 one/tare/packaging/wheel.py "$wheel" refused > log 2>&1 && bad "a library with an unknown licence was accepted" || ok
 grep -q 'the licence of libjansson is unknown' log && [ ! -e refused ] && ok || bad "unknown licence: $(cat log)"
 
-# The installed wheel: its programs and plugins use its own libraries and those that manylinux allows.
+# The installed wheel: programs and plugins use its own libraries and those that manylinux allows.
 env/bin/pip install --disable-pip-version-check -q --no-index "$wheel" > log 2>&1 && ok || bad "pip install: $(tail -n 5 log)"
 site=$(echo "$WORK"/env/lib/python3*/site-packages)
 find "$site/tare_sdk/engine" "$site/tare_rlvr.libs" -type f ! -name 'libtare_[mn]*' -exec sh -c 'head -c 4 "$1" | grep -q ELF' sh {} \; -exec ldd {} + |

@@ -5,8 +5,8 @@
 #   tests/fresh/container.sh SUITE FOLDER [FILE CONTEXT]
 #     SUITE   bookworm, trixie (the image debian:12-slim or debian:13-slim)
 #     FOLDER  for the stages; replaced
-#     FILE    Containerfile (default), or packaging/release.containerfile with the folder of a release
-#             as CONTEXT
+#     FILE    Containerfile (default), or packaging/release.containerfile with the folder of a
+#             release as CONTEXT
 #   MIRROR, CA  as for machine.sh
 set -euo pipefail
 suite=${1:?usage: container.sh SUITE FOLDER} folder=$(realpath -m "${2:?}")

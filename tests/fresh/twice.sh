@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a release twice from the commit HEAD, in two folders with names of different lengths, under
-# another umask, time zone, language and number of jobs, and compares the bytes. Where they differ it
-# names the files inside. Takes two whole builds.
+# another umask, time zone, language and number of jobs, and compares the bytes. It names the members
+# of files that differ. Takes two whole builds.
 #   tests/fresh/twice.sh FOLDER     FOLDER: for both; replaced
 set -euo pipefail
 folder=$(realpath -m "${1:?usage: twice.sh FOLDER}")

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Installs a wheel of make release in a bare Debian that has Python but no compiler and none of the
 # wheel's libraries, and trains from another folder: the lines of docs/install.md. As root.
-#   tests/fresh/wheel.sh WHEEL SUITE FOLDER     SUITE: bookworm, trixie. FOLDER: the machine; replaced
+#   tests/fresh/wheel.sh WHEEL SUITE FOLDER
+#     SUITE    bookworm, trixie
+#     FOLDER   the machine; replaced
 #   MIRROR   Debian's archive (http://deb.debian.org/debian)
 set -euo pipefail
 wheel=$(realpath "${1:?usage: wheel.sh WHEEL SUITE FOLDER}") suite=${2:?} folder=$(realpath -m "${3:?}")
@@ -28,7 +30,8 @@ grep -q '^ok *verifier .*math' doctor.txt || fail "no verifier math"
 env/bin/python -c 'import tare, tare_sdk
 assert tare_sdk.Verifier("math").verify("\\boxed{\\frac{1}{2}}", "0.5").reward == 1.0'
 began=$(date +%s%N)
-env/bin/tare train builtin:quickstart train.steps=3 eval.rows=8 2>&1 | while IFS= read -r line; do
+TIMEFORMAT='train: %R s, %U s of processor time'
+time env/bin/tare train builtin:quickstart train.steps=3 eval.rows=8 2>&1 | while IFS= read -r line; do
     printf '%6.1f s  %s\n' "$((($(date +%s%N) - began) / 100000000))e-1" "$line"
 done > train.txt || { tail -n 5 train.txt; fail "train"; }
 grep -E 'tare: step [0-9]' train.txt
