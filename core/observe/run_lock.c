@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,11 +34,26 @@ static bool has_checkpoint(const char *run_dir)
     return fs_join(path, run_dir, "checkpoints", NULL) || fs_exists(path);
 }
 
+/* Returns whether the folder has files and the working folder is this one or below it: `run.dir = ..`. */
+static bool holds_working_folder(const char *run_dir)
+{
+    char full[PATH_MAX], here[PATH_MAX];
+    struct fs_list names = {0};
+    if (!realpath(run_dir, full) || !realpath(".", here) || fs_list(run_dir, NULL, &names, &(struct err){0})) return false;
+    const bool empty = names.n <= 2; /* . and .. */
+    const size_t n = strlen(full);
+    fs_list_free(&names);
+    return !empty && !strncmp(full, here, n) && (here[n] == 0 || here[n] == '/' || full[n - 1] == '/');
+}
+
 tare_status run_lock_check(const char *run_dir, bool resume, struct err *e)
 {
     if (fs_exists(run_dir) && !fs_is_dir(run_dir)) FAIL(e, TARE_E_INVALID, "%s: must be a folder; choose another run.dir", run_dir);
     const bool holds = holds_run(run_dir);
     if (resume && !holds) FAIL(e, TARE_E_NOT_FOUND, "%s: no run to resume; omit --resume, or check run.dir", run_dir);
+    if (!resume && !holds && holds_working_folder(run_dir))
+        FAIL(e, TARE_E_CONFIG,
+             "run.dir = %s: has the working folder and other files, which the run's would lie among; name another folder", run_dir);
     if (resume || !holds) return TARE_OK;
     if (has_checkpoint(run_dir))
         FAIL(e, TARE_E_STATE, "%s: holds a run already; --resume continues it, run.dir=FOLDER starts another, or remove the folder",
