@@ -46,14 +46,18 @@ static bool holds_working_folder(const char *run_dir)
     return !empty && !strncmp(full, here, n) && (here[n] == 0 || here[n] == '/' || full[n - 1] == '/');
 }
 
+tare_status run_lock_check_place(const char *run_dir, struct err *e)
+{
+    if (holds_run(run_dir) || !holds_working_folder(run_dir)) return TARE_OK;
+    FAIL(e, TARE_E_CONFIG,
+         "run.dir = %s: has the working folder and other files, which the run's would lie among; name another folder", run_dir);
+}
+
 tare_status run_lock_check(const char *run_dir, bool resume, struct err *e)
 {
     if (fs_exists(run_dir) && !fs_is_dir(run_dir)) FAIL(e, TARE_E_INVALID, "%s: must be a folder; choose another run.dir", run_dir);
     const bool holds = holds_run(run_dir);
     if (resume && !holds) FAIL(e, TARE_E_NOT_FOUND, "%s: no run to resume; omit --resume, or check run.dir", run_dir);
-    if (!resume && !holds && holds_working_folder(run_dir))
-        FAIL(e, TARE_E_CONFIG,
-             "run.dir = %s: has the working folder and other files, which the run's would lie among; name another folder", run_dir);
     if (resume || !holds) return TARE_OK;
     if (has_checkpoint(run_dir))
         FAIL(e, TARE_E_STATE, "%s: holds a run already; --resume continues it, run.dir=FOLDER starts another, or remove the folder",
