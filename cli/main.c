@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 struct verb {
@@ -216,12 +217,24 @@ static bool standard_descriptors(void)
     return true;
 }
 
+/* Threads have stacks of the same size. Templates, schemas and formulas recurse up to their limits of depth. */
+static bool stack_suffices(void)
+{
+    enum { LEAST = 1 << 20 };
+    struct rlimit stack;
+    if (getrlimit(RLIMIT_STACK, &stack) || stack.rlim_cur == RLIM_INFINITY || stack.rlim_cur >= LEAST) return true;
+    log_message(LOG_ERROR, "the stack is limited to %lld KB, and at least %d KB are needed; run `ulimit -s 8192` first",
+                (long long)(stack.rlim_cur >> 10), LEAST >> 10);
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     if (!standard_descriptors()) {
         log_message(LOG_ERROR, "a standard descriptor is closed and /dev/null cannot be opened for it: %s", strerror(errno));
         return 1;
     }
+    if (!stack_suffices()) return 1;
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error with a message */
     signal(SIGXFSZ, SIG_IGN); /* and so is a file at its size limit */
     lost_page_report();

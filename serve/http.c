@@ -25,6 +25,7 @@ struct exchange {
     struct str body;
     struct job *job;
     struct refusal no; /* http 0: none */
+    bool drains;       /* the body is read although it is refused */
 };
 
 static enum MHD_Result send_with(struct exchange *x, int http, const char *type, struct MHD_Response *response)
@@ -303,12 +304,18 @@ static tare_status too_large(const struct exchange *x, struct refusal *no)
            (long long)x->server->options->max_body);
 }
 
-static tare_status check_length(const struct exchange *x, struct refusal *no)
+/* A client that still sends cannot read an answer, so a body of this size behind the limit is read. */
+enum { DRAINED = 1 << 26 };
+
+static tare_status check_length(struct exchange *x, struct refusal *no)
 {
     const char *text = get_header(x, "Content-Length");
     struct err e;
     int64_t n;
-    if (!text || (!str_to_int(text, &n, &e) && n <= x->server->options->max_body)) return TARE_OK;
+    if (!text) return TARE_OK;
+    const bool read = !str_to_int(text, &n, &e), fits = read && n <= x->server->options->max_body;
+    if (fits) return TARE_OK;
+    x->drains = read && n - x->server->options->max_body <= DRAINED && !get_header(x, "Expect");
     return too_large(x, no);
 }
 
@@ -335,9 +342,9 @@ static enum MHD_Result begin_request(struct server *s, struct MHD_Connection *co
     pthread_mutex_lock(&s->lock);
     s->n_exchanges++;
     pthread_mutex_unlock(&s->lock);
-    /* a body that is too long is not read; other refusals follow the body, where clients expect
+    /* a body that is far too long is not read; other refusals follow the body, where clients expect
      * them */
-    if (check_request(x, method, url, &x->no) && x->no.http == 413) return send_refusal(x, &x->no);
+    if (check_request(x, method, url, &x->no) && x->no.http == 413 && !x->drains) return send_refusal(x, &x->no);
     return MHD_YES;
 }
 

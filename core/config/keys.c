@@ -122,7 +122,7 @@ const struct config_key CONFIG_KEYS[] = {
          "More variables for the chat template, as a JSON object such as {\"enable_thinking\": false}. A row's own \"chat_template_kwargs\" and \"tools\" take precedence, and so do those of a request to `tare serve`."),
     TEXT(data, date, "",
          "Date for chat templates that print one (strftime_now, as in Llama 3.2), such as 2026-11-22. Empty: today's date in UTC, recorded with the run, so that prompts do not change at midnight or on --resume."),
-    TEXT(data, system, "", "System message at the start of every chat."),
+    TEXT(data, system, "", "System message at the start of every chat whose row has none of its own."),
     TEXT(data, suffix, "",
          "Text after every question, such as \"\\nPut the final answer in \\\\boxed{}.\""),
     BOOL(data, shuffle, "true",

@@ -82,6 +82,11 @@ static tare_status question_text(const struct row *row, struct str *out, struct 
     return choices_render(row, out, e);
 }
 
+static bool has_system(const json_t *messages)
+{
+    return !strcmp(json_text_or(json_array_get(messages, 0), "role", ""), "system");
+}
+
 static tare_status make_messages(const struct prompts *p, const struct row *row, json_t **out, struct err *e)
 {
     const char *system = p->config->system;
@@ -95,8 +100,8 @@ static tare_status make_messages(const struct prompts *p, const struct row *row,
         str_free(&text);
         TRY(status);
     }
-    const bool own = !strcmp(json_text_or(json_array_get(*out, 0), "role", ""), "system");
-    if (system && *system && !own && json_array_insert_new(*out, 0, new_message("system", system, (int64_t)strlen(system))))
+    if (system && *system && !has_system(*out) &&
+        json_array_insert_new(*out, 0, new_message("system", system, (int64_t)strlen(system))))
         return no_memory(e);
     return add_suffix(p, *out, row, e);
 }
@@ -321,6 +326,23 @@ static tare_status warn_equal_prompts(const struct prompts *p, const struct data
     return TARE_OK;
 }
 
+/* data.system has no effect on rows with a system message of their own. */
+static tare_status warn_own_system(const struct prompts *p, const struct dataset *d, struct err *e)
+{
+    int64_t own = 0;
+    for (int64_t i = 0; p->config->system && *p->config->system && i < d->n; i++) {
+        OWNED(json_decrefp) json_t *messages = NULL;
+        const tare_text text = d->rows[i].messages;
+        if (!text.data) continue;
+        TRY(json_parse(text.data, text.size, d->rows[i].where, &messages, e));
+        own += has_system(messages);
+    }
+    if (own)
+        log_warn("%s: %lld of %lld rows have a system message of their own, which data.system does not replace", d->name,
+                 (long long)own, (long long)d->n);
+    return TARE_OK;
+}
+
 /* Refuses ids for which the model has no embedding: the tokenizer belongs to another model. */
 static tare_status check_ids(const struct row *row, const struct token_ids *ids, int64_t vocab, struct err *e)
 {
@@ -352,5 +374,7 @@ tare_status prompts_check(const struct prompts *p, const struct dataset *d, cons
         if (hash) *hash = fs_hash(ids.data, ids.n * (int64_t)sizeof *ids.data, *hash);
         if (hash) *hash = fs_hash(row->answer.data, row->answer.size, *hash);
     }
-    return limits->warns && p->chat && k.equal && k.rows_differ ? warn_equal_prompts(p, d, e) : TARE_OK;
+    if (!limits->warns || !p->chat) return TARE_OK;
+    TRY(warn_own_system(p, d, e));
+    return k.equal && k.rows_differ ? warn_equal_prompts(p, d, e) : TARE_OK;
 }

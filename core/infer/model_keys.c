@@ -57,6 +57,9 @@ tare_status model_keys_of_run(struct config *c, const char *run, bool messages, 
         snprintf(where, sizeof where, "%s", config_where(&own, "data", keys[i].key));
         TRY(config_set(c, "data", keys[i].key, keys[i].value, where, e));
     }
+    if (messages && own.data.prompt == PROMPT_PLAIN)
+        log_warn("%s: data.prompt = plain, so this model was trained without a chat template; send its prompts to /v1/completions",
+                 path);
     if (messages)
         log_info(
             "data.chat_template as in %s; requests bring their own messages, so the run's data.system and data.suffix are not added",

@@ -288,6 +288,7 @@ static tare_status prepare_folder(const struct config *c, const struct train_sta
 {
     char model[FS_PATH];
     TRY(run_lock_check(c->run.dir, start->resume, e));
+    if (!start->resume) TRY(run_lock_check_place(c->run.dir, e));
     TRY(fs_join(model, c->run.dir, "config.json", e));
     if (!start->resume && fs_exists(model))
         FAIL(

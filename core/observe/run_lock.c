@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,25 @@ static bool has_checkpoint(const char *run_dir)
 {
     char path[FS_PATH];
     return fs_join(path, run_dir, "checkpoints", NULL) || fs_exists(path);
+}
+
+/* Returns whether the folder has files and the working folder is this one or below it: `run.dir = ..`. */
+static bool holds_working_folder(const char *run_dir)
+{
+    char full[PATH_MAX], here[PATH_MAX];
+    struct fs_list names = {0};
+    if (!realpath(run_dir, full) || !realpath(".", here) || fs_list(run_dir, NULL, &names, &(struct err){0})) return false;
+    const bool empty = names.n <= 2; /* . and .. */
+    const size_t n = strlen(full);
+    fs_list_free(&names);
+    return !empty && !strncmp(full, here, n) && (here[n] == 0 || here[n] == '/' || full[n - 1] == '/');
+}
+
+tare_status run_lock_check_place(const char *run_dir, struct err *e)
+{
+    if (holds_run(run_dir) || !holds_working_folder(run_dir)) return TARE_OK;
+    FAIL(e, TARE_E_CONFIG,
+         "run.dir = %s: has the working folder and other files, which the run's would lie among; name another folder", run_dir);
 }
 
 tare_status run_lock_check(const char *run_dir, bool resume, struct err *e)

@@ -9,6 +9,9 @@
 
 /* Refuses a folder that already holds a run, or with resume one that holds none. Writes nothing. */
 tare_status run_lock_check(const char *run_dir, bool resume, struct err *e);
+/* Refuses a folder without a run that is the working folder, or above it, and has other files. Before
+ * anything is written. */
+tare_status run_lock_check_place(const char *run_dir, struct err *e);
 /* Creates the folder and locks it. *fd is released by run_lock_release. TARE_E_STATE: another
  * process holds it. */
 tare_status run_lock_take(const char *run_dir, int *fd, struct err *e);

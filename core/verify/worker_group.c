@@ -155,7 +155,13 @@ tare_status worker_group_call(const struct verify *v, const struct verify_call *
     if (r) return lose_worker(p, r == WIRE_LATE, call);
     struct wire w = {.data = p->message.data, .size = p->message.size};
     const tare_status s = (tare_status)wire_int(&w);
-    if (s) return worker_failed(&w, s, e);
+    if (s) {
+        /* a fork of the worker answers too, and its bytes may be read as a failure without a message */
+        const struct wire begin = w;
+        if (!wire_text(&w).size) return lose_worker(p, false, call);
+        w = begin;
+        return worker_failed(&w, s, e);
+    }
     reply_take(v, &w, call);
     return w.bad ? lose_worker(p, false, call) : TARE_OK;
 }

@@ -71,6 +71,15 @@ grep -q '^chat_template_kwargs = ' run2/config.ini && ok || bad "the run does no
 echo '{"messages":[{"role":"user","content":"a"}]}' | "$TARE" chat run2 > out.txt 2> log.txt && ok || bad "chat does not read the run's variables: $(cat log.txt)"
 "$TARE" eval tiny.ini $need "$kwargs" run.dir=run3 model.path=base > out.txt 2> log.txt && ok || bad "eval: $(tail -1 log.txt)"
 
+# ---- data.system does not replace a row's own system message
+printf '%s\n' '{"messages":[{"role":"system","content":"a"},{"role":"user","content":"hi"}],"answer":"1"}' '{"question":"hi","answer":"1"}' > own.jsonl
+system() { "$TARE" train tiny.ini $chat data.train=own.jsonl estimator.plugin=grpo codebook.plugin=none rollout.prompts=2 train.minibatch=8 train.steps=1 eval.before=false eval.after=false "$@" > out.txt 2> log.txt || bad "$*: $(tail -1 log.txt)"; }
+own='own.jsonl: 1 of 2 rows have a system message of their own, which data.system does not replace'
+system run.dir=own1 data.system=b
+grep -q "$own" log.txt && ok || bad "no warning: $(cat log.txt)"
+system run.dir=own2
+grep -q "$own" log.txt && bad "a warning without data.system" || ok
+
 # ---- a template that opens the thought: a completion that does not close it has no answer
 printf '%s' '{{ messages[-1].content }}{% if add_generation_prompt %}<think>{{ closed }}
 {% endif %}' > think.jinja

@@ -80,6 +80,12 @@ command=$(sed -n 's/.*continue with: tare //p' err.txt)
 # the folder of a model is not that of a run
 refused 3 'run.dir = base is the folder of a model' "$TARE" train tiny.ini run.dir=base
 refused 3 'is the folder of a model' "$TARE" train tiny.ini run.dir=./base/.
+mkdir -p above/below
+for dir in . .. / "$PWD/above"; do
+    (cd above/below && touch file && refused 3 "run.dir = $dir: has the working folder and other files" "$TARE" train ../../tiny.ini model.path=../../base model.warm_start= run.dir="$dir" && [ $failed = 0 ]) && ok || bad "run.dir=$dir is taken"
+done
+rm above/below/*
+(cd above/below && "$TARE" train ../../tiny.ini model.path=../../base model.warm_start= run.dir=. train.steps=1 > ../out.txt 2>&1) && ok || bad "an empty working folder as run.dir: $(cat above/out.txt)"
 [ ! -e base/config.ini ] && ok || bad "the run's files are among the model's"
 
 # an option that is given twice

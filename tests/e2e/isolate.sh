@@ -5,17 +5,17 @@
 source "$(dirname "$0")/common.inc"
 bad_one=${FIXTURES:?}/verdicts.so
 [ -e "$bad_one" ] || skip "the fixtures are not built"
-for what in fine abort fine segfault exit hang print fine; do
+for what in fine abort fine segfault exit hang print fine forge; do
     printf '{"id":"%s","completion":"%s","answer":"x"}\n' $what $what
 done > rows
 verdicts_right() { # a call that hangs times out, and no other does
     timeout 900 "$TARE" verify "$bad_one" --isolate --timeout $LIMIT < rows > out 2> err || return 1
     timeout 900 "$TARE" verify "$bad_one" --isolate --threads 3 --timeout $LIMIT < rows > out3 2> /dev/null || return 1
     got=$(grep -o '"verdict":"[a-z_]*"' out | cut -d '"' -f 4 | tr '\n' ' ')
-    [ "$got" = "correct crashed correct crashed crashed timeout correct correct " ] && cmp -s out out3
+    [ "$got" = "correct crashed correct crashed crashed timeout correct correct crashed " ] && cmp -s out out3
 }
 if patient verdicts_right; then ok; else bad "verdicts, by one worker and by three: $(cat out out3), $(tail -n 3 err)"; fi
-if [ "$(grep -c '"reward":0,' out)" = 4 ] && grep -q printed err && ! grep -q '"printed"' out; then ok; else bad "wrong rewards, or printed text in them: $(cat out)"; fi
+if [ "$(grep -c '"reward":0,' out)" = 5 ] && grep -q printed err && ! grep -q '"printed"' out; then ok; else bad "wrong rewards, or printed text in them: $(cat out)"; fi
 if grep -q abort rows && ! "$TARE" verify "$bad_one" < rows > /dev/null 2>&1; then ok; else bad "in process it should have crashed"; fi
 
 tiny_config

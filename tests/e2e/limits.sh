@@ -22,6 +22,11 @@ begin() {
 }
 same() { cmp -s "whole/$last" "$1/$last" && "$TARE" -q reproduce "$1" > out.txt 2>&1 && ok || bad "$1: not equal, or not as written: $(cat out.txt)"; }
 
+# A stack that is too small for the program's recursion is an error, not a signal.
+got=0
+(ulimit -s 64; exec "$TARE" config check tiny.ini > out.txt 2> err.txt) || got=$?
+[ $got = 1 ] && grep -q 'the stack is limited to 64 KB, and at least 1024 KB are needed' err.txt && ok || bad "ulimit -s 64: status $got, $(cat err.txt)"
+
 begin seed run.seed=2 || bad "another seed: $(cat err.txt)"
 planted 'another seed' same seed
 

@@ -191,7 +191,13 @@ def test_a_run():
         assert s.chat(**body)["usage"]["prompt_tokens"] == wanted
         said = s.said()
     assert "requests bring their own messages, so the run's data.system and data.suffix are not added" in said, said
-    assert "system and suffix as in" not in said, said
+    assert "system and suffix as in" not in said and "was trained without a chat template" not in said, said
+    with open("own/config.ini", "w") as f:
+        f.write("[data]\ntrain = builtin:arithmetic/train\nprompt = plain\n")
+    with Server("tiny=own") as s:
+        s.chat(**body)
+        said = s.said()
+    assert "this model was trained without a chat template; send its prompts to /v1/completions" in said, said
 
 
 run([test_as_generate, test_int8_as_generate, test_chat_as_generate, test_prompt_logprobs, test_batch_invariance, test_streams,

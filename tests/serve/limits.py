@@ -22,6 +22,10 @@ def test_requests():
         assert "unknown model 'none'" in s.refused(404, "model_not_found", model="none", prompt="x")
         s.refused(400, "invalid_value", raw='{"prompt":"x"}')
         s.refused(413, "too_large", prompt="x" * 30000)
+        c = s.connect() # a client that sends the whole body before it reads
+        c.request("POST", "/v1/completions", b"x" * 20000000, {"Content-Type": "application/json"})
+        assert c.getresponse().status == 413
+        c.close()
         c = s.connect() # of an unknown length
         c.request("POST", "/v1/completions", iter([b"x" * 8000] * 4), {"Content-Type": "application/json"}, encode_chunked=True)
         assert c.getresponse().status == 413

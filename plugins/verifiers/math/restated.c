@@ -40,8 +40,24 @@ static tare_text last_member(tare_text t)
     return text_slice(t, from, t.size);
 }
 
+/* Returns whether the text is a formula, written without $: it begins with an operation and has no words. */
+static bool is_bare_operation(tare_text t)
+{
+    t = text_trim(t);
+    bool begins = false;
+    for (const char *const *w = OPERATIONS; *w && !begins; w++) begins = text_starts(t, 0, *w, false);
+    for (int64_t i = 0; i < t.size && begins;) {
+        int64_t k = i;
+        while (k < t.size && text_is_letter(t.data[k])) k++;
+        begins = k - i < 2 || (k - i == 2 && t.data[i] == 'd') || (i && t.data[i - 1] == '\\');
+        i = k > i ? k : i + 1;
+    }
+    return begins;
+}
+
 static bool has_operation(const struct found *f)
 {
+    if (f->n == 1 && f->whole.size && is_bare_operation(last_member(f->whole))) return true;
     for (int k = 0; k < f->n; k++) {
         const tare_text t = last_member(f->text[k]);
         for (const char *const *w = OPERATIONS; *w; w++)
