@@ -30,6 +30,7 @@ void speculate_begin(struct sampler *s)
     struct speculation *x = &s->speculation;
     const bool int8 = model_head(m)->int8;
     int64_t bytes = 0;
+    x->off = true;
     if (!m->k->few_rows || s->decoder) return;
     for (int64_t i = 0; i < m->n_products; i++) bytes += m->products[i].n * m->products[i].k * (int8 ? 1 : dtype_bytes(m->dtype));
     const int64_t few = m->k->few_rows(m->dtype, int8);
