@@ -185,6 +185,7 @@ static void repetitions_take_fewer_passes(void **state)
     struct sampler_stats stats;
     random_setting(&x, 3);
     x.lora = x.int8 = false;
+    x.dtype = "f32";
     x.gain = 30;
     x.batch = 1;
     x.kv_tokens = 0;
