@@ -149,7 +149,7 @@ const struct config_key CONFIG_KEYS[] = {
         "Most rounds per step in which groups dropped by the estimator or the curriculum are replaced by newly sampled ones (dynamic sampling, DAPO), or in which a curriculum samples more. 0: none. No effect without such a request."),
     INT(rollout, kv_tokens, "0", 0, MANY,
         "Capacity of the KV cache in tokens. 0: enough for rollout.batch sequences."),
-    BOOL(rollout, speculate, "true",
+    BOOL(rollout, speculate, "false",
          "Where few sequences are sampled at the same time, draft the tokens that repeat earlier ones (of the prompt, the completion or the group's other completions) and verify several in one pass. Never changes the text: a draft counts only if it is the token that is drawn. Only on the CPU."),
     REAL(rollout, temperature, "1", 0.01, 1000, KEY_OR_ZERO,
          "Sampling temperature. pi and pi_old in the loss are the softmax at this temperature. 0: greedy (not for training)."),

@@ -118,7 +118,7 @@ struct sample_job {
 };
 tare_status sampler_run(struct sampler *s, const struct sample_job *job, struct arena *arena, struct sample_output *out,
                         struct err *e);
-/* Turns speculation on (as it is in a new sampler) or off: tokens that repeat earlier ones are drafted
+/* Turns speculation on or off (as it is in a new sampler): tokens that repeat earlier ones are drafted
  * and verified several at a time (speculate.c). It changes time and the stats, never a token. */
 void sampler_speculate(struct sampler *s, bool on);
 void sampler_watch(struct sampler *s, const struct sample_watch *watch); /* for later runs; NULL: none */

@@ -8,9 +8,10 @@
  * the next pass writes its own. No token depends on the drafts, which may depend on the batch and
  * on the order in which sequences end.
  *
- * Products of few rows take the time of reading the weights, so a pass with more rows costs little
- * more (few_rows of kernels.h). Backends that do not state it, ref and cuda, do not speculate: cuda
- * decodes ahead on the device, and without batch_invariant its bits depend on the number of rows. */
+ * Products of few rows take the time of reading the weights, so each further row costs little, up to
+ * few_rows of kernels.h, where a pass takes about twice as long as with one. More rows are never
+ * used. ref and cuda do not state few_rows and do not speculate: cuda decodes ahead on the device, and
+ * without batch_invariant its bits depend on the number of rows. */
 #include "base/fs.h"
 #include "rollout/sampler.h"
 #include "sizes.h"
@@ -21,7 +22,7 @@
 /* Weights up to CACHED_BYTES may stay in the processor's caches, from where rows are less cheap:
  * CACHED_COST times. SIBLINGS: most finished sequences of its group that a sequence drafts from. */
 enum { CACHED_BYTES = 32 << 20, CACHED_COST = 4, SIBLINGS = 8 };
-#define DRAFT_WORTH 1.5
+#define DRAFT_WORTH 1.5 /* tokens for the cost of one that a draft must promise */
 
 void speculate_begin(struct sampler *s)
 {
@@ -29,11 +30,12 @@ void speculate_begin(struct sampler *s)
     struct speculation *x = &s->speculation;
     const bool int8 = model_head(m)->int8;
     int64_t bytes = 0;
+    x->off = true;
     if (!m->k->few_rows || s->decoder) return;
     for (int64_t i = 0; i < m->n_products; i++) bytes += m->products[i].n * m->products[i].k * (int8 ? 1 : dtype_bytes(m->dtype));
     const int64_t few = m->k->few_rows(m->dtype, int8);
     x->row_cost = (bytes > CACHED_BYTES ? 1.0 : CACHED_COST) / (double)few;
-    x->rows = 2 * few < SPECULATE_ROWS ? 2 * few : SPECULATE_ROWS;
+    x->rows = few < SPECULATE_ROWS ? few : SPECULATE_ROWS;
 }
 
 void speculate_free(struct speculation *x)
@@ -97,12 +99,11 @@ static tare_status read_sequence(struct sampler *s, int64_t seq, struct err *e)
 
 /* ---- the choice of drafts */
 
-/* Cost of a pass as a multiple of that of one row. With more than the few rows parts of the weights
- * are read again. A draft has to earn more than its row costs, because chances are estimates. */
+/* Cost of a pass as a multiple of that of one row. A draft has to earn more than its row costs,
+ * because chances are estimates. */
 static double pass_cost(const struct speculation *x, int64_t running, int64_t drafts)
 {
-    const double rows = (double)(running - 1) + DRAFT_WORTH * (double)drafts;
-    return 1 + rows * x->row_cost + (running + drafts > x->rows / 2 ? 0.5 : 0);
+    return 1 + ((double)(running - 1) + DRAFT_WORTH * (double)drafts) * x->row_cost;
 }
 
 /* Sets the worth of each sequence's tokens. A run ends with its last sequence, so where none waits,
@@ -160,7 +161,7 @@ tare_status speculate_plan(struct sampler *s, struct err *e)
     struct speculation *x = &s->speculation;
     struct scheduler *d = &s->sched;
     x->total = 0;
-    if (x->off || x->row_cost == 0 || 2 * d->n_running >= x->rows) return TARE_OK;
+    if (x->off || x->row_cost == 0 || d->n_running >= x->rows) return TARE_OK;
     if (!x->drafts) {
         TRY(drafts_new(&x->drafts, e));
         s->grown_elsewhere++;

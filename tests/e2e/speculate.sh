@@ -20,7 +20,7 @@ same() {
     local what=$1
     shift
     rm -rf yes no
-    train run.dir=yes "$@" && train run.dir=no rollout.speculate=no "$@" || { bad "$what: $(cat err.txt)"; return; }
+    train run.dir=yes rollout.speculate=yes "$@" && train run.dir=no rollout.speculate=no "$@" || { bad "$what: $(cat err.txt)"; return; }
     equal "$what" yes no
     [ -n "$few_drafts" ] || [ "$(accepted yes)" -gt 0 ] && ok || bad "$what: no draft was accepted"
     [ "$(accepted no)" = 0 ] && ok || bad "$what: drafts with rollout.speculate = no"
@@ -40,15 +40,15 @@ if command -v mpirun > /dev/null && "$TARE" doctor 2> /dev/null | grep '^ok *mpi
 else
     skip_part "mpirun is not installed (apt install openmpi-bin libopenmpi-dev)"
 fi
-train run.dir=whole $few
+train run.dir=whole $few rollout.speculate=yes
 killed_at update 3 train run.dir=half checkpoint.every=2 $few rollout.speculate=no || bad "not killed: $(cat err.txt)"
-train run.dir=half checkpoint.every=2 $few --resume && equal 'killed and resumed' whole half || bad "resumed: $(cat err.txt)"
+train run.dir=half checkpoint.every=2 $few rollout.speculate=yes --resume && equal 'killed and resumed' whole half || bad "resumed: $(cat err.txt)"
 "$TARE" -q diff whole half > out.txt 2>&1 && ok || bad "diff: $(tail -n 2 out.txt)"
 
 # The same completions from generate, also with stop ids.
 printf '{"id":"%s","text":"12+30=42, 12+30=42, 12+30="}\n' a b c > in.jsonl
 for keys in temperature=0 "temperature=0.3 batch=2" "temperature=0.3 top_k=5 stop_ids=50,52" "temperature=1 top_p=0.5 batch=1" "temperature=0.3 kv_tokens=160 threads=3 batch=2"; do
-    "$TARE" -q generate base max_new_tokens=90 ignore_eos=true $keys --stats < in.jsonl > yes.jsonl 2> stats.txt || bad "generate $keys: $(cat stats.txt)"
+    "$TARE" -q generate base max_new_tokens=90 ignore_eos=true $keys speculate=yes --stats < in.jsonl > yes.jsonl 2> stats.txt || bad "generate $keys: $(cat stats.txt)"
     "$TARE" -q generate base max_new_tokens=90 ignore_eos=true $keys speculate=no < in.jsonl | cmp -s yes.jsonl - && ok || bad "generate $keys: other lines"
     case $keys in *stop_ids*) ;; *) grep -q '"accepted":[1-9]' stats.txt && ok || bad "generate $keys: no draft was accepted" ;; esac
 done
