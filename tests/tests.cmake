@@ -95,6 +95,10 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT TARE_SANITIZE)
     add_test(NAME kernels/tile_code COMMAND bash ${CMAKE_SOURCE_DIR}/tests/by_python.sh ${CMAKE_SOURCE_DIR}/tests/tile_code.py ${CMAKE_SOURCE_DIR}
              "avx2=${TILE_AVX2}" "avx512=${TILE_AVX512}" "avx512bf16=${TILE_AVX512BF16}")
     set_tests_properties(kernels/tile_code PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+    # NEON, by the compilers for aarch64.
+    string(JOIN " " TILE_NEON ${KERNELS_NEON_GCC})
+    add_test(NAME kernels/tile_code_neon COMMAND bash ${CMAKE_SOURCE_DIR}/tests/by_python.sh ${CMAKE_SOURCE_DIR}/tests/tile_code.py ${CMAKE_SOURCE_DIR} "neon=${TILE_NEON}")
+    set_tests_properties(kernels/tile_code_neon PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 endif()
 # The families of models, against transformers.
 tare_cases(test_parity model/test_parity_of_families "${TEST_ENV};TARE_GOLDENS=${CMAKE_SOURCE_DIR}/tests/data/models/families")
