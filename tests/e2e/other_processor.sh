@@ -33,6 +33,8 @@ PLUGINS='plugin_exact plugin_field plugin_bv_blend plugin_ppo plugin_shuffle'
 cmake -S "$SOURCE" -B there -DCMAKE_TOOLCHAIN_FILE="$SOURCE/tools/aarch64.cmake" -DBUILD_TESTING=ON -DTARE_WERROR=ON -DTARE_SERVE=OFF -DTARE_LAB=OFF > build.txt 2>&1 &&
     cmake --build there -j "$(nproc)" --target tare $PLUGINS $TESTS >> build.txt 2>&1 && ok || { bad "the build: $(tail -5 build.txt)"; done_; exit 1; }
 
+grep -q 'PACKAGE_ARCHITECTURE "arm64"' there/CPackConfig.cmake && ok || bad "the Debian package would not be for arm64"
+
 # Each table of kernels against ref, and NEON is among them.
 for name in $TESTS; do
     qemu-aarch64 "there/$name" > test.txt 2>&1 && ok || bad "$name: $(grep -m 3 -E 'FAILED|error' test.txt)"
