@@ -46,6 +46,9 @@ set(CPACK_PACKAGING_INSTALL_PREFIX ${CMAKE_INSTALL_PREFIX})
 set(CPACK_STRIP_FILES TRUE)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
+if(CMAKE_CROSSCOMPILING AND CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+    set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64) # the default is this machine's
+endif()
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON) # dpkg-shlibdeps finds the packages of the linked libraries
 set(CPACK_DEBIAN_PACKAGE_DEPENDS libmicrohttpd12) # additionally; `tare serve` loads it when it starts
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS openmpi-bin)

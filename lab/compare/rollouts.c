@@ -141,7 +141,7 @@ static tare_status next_line(const struct fs_map *m, int64_t *at, const char *pa
     *out = NULL;
     if (*at >= m->size) return TARE_OK;
     const char *begin = (const char *)m->data + *at, *newline = memchr(begin, '\n', (size_t)(m->size - *at));
-    snprintf(where, sizeof where, "%s:%lld", path, (long long)line);
+    snprintf(where, sizeof where, "%.*s:%lld", FS_PATH - 1, path, (long long)line);
     if (!newline) FAIL(e, TARE_E_CORRUPT, "%s: incomplete line", where);
     *at += newline + 1 - begin;
     return json_parse(begin, newline - begin, where, out, e);
