@@ -23,9 +23,9 @@ enum { PROMPTS = 6, SIZE = 4, TEXTS = 4, MOST = 64, MOST_DIM = 1 << 14 };
 #define COUNT(LIST) (sizeof(LIST) / sizeof *(LIST))
 
 /* The inputs in the corpus contain these numbers, so new plugins come at the end. */
-static const char *const NAMES[] = {"bv_beta", "bv_blend",     "eb_blend", "krpo",   "n_eff", "naive",
-                                    "rae",     "sigma_hist",   "spo",      "gfpo",   "mix",   "difficulty",
-                                    "replay",  "spo_priority", "field",    "hashed", "prompt"};
+static const char *const NAMES[] = {"bv_beta", "bv_blend",     "eb_blend", "krpo",   "n_eff",  "naive",
+                                    "rae",     "sigma_hist",   "spo",      "gfpo",   "mix",    "difficulty",
+                                    "replay",  "spo_priority", "field",    "hashed", "prompt", "bv_state"};
 static const struct plugin *stateful[COUNT(NAMES)];
 
 /* ---- set up */
