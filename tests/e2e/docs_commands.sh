@@ -7,7 +7,7 @@ for tool in make cmake cc c++ python3 git; do command -v $tool > /dev/null || sk
 unset TARE_PLUGIN_PATH SHARED
 export BUILD_DIR; BUILD_DIR=$(dirname "$TARE")
 pages="README.md docs/install.md docs/tutorial.md docs/coming-from-trl.md docs/howto.md docs/evaluation.md docs/serving.md docs/studies.md docs/laboratory.md docs/plan.md docs/ranks.md
-    docs/results.md docs/results/cold-start.md docs/results/which-estimator.md docs/results/as-trl.md docs/reference.md docs/faq.md docs/mathematics.md docs/names.md docs/versioning.md docs/glossary.md
+    docs/results.md docs/results/cold-start.md docs/results/which-estimator.md docs/results/as-trl.md docs/results/reasoning.md docs/reference.md docs/faq.md docs/mathematics.md docs/names.md docs/versioning.md docs/glossary.md
     docs/recipes.md docs/prime.md docs/relift.md docs/verifiers.md docs/results/verifiers.md docs/curricula.md docs/python.md docs/environments.md docs/estimators.md docs/objectives.md docs/logging.md
     sdk/python/README.md docs/dev/testing.md docs/dev/releasing.md docs/dev/processors.md docs/dev/performance.md docs/dev/cuda.md docs/dev/decisions.md"
 # Every page with commands is in the list.
