@@ -121,8 +121,12 @@ static json_t *ours(const json_t *row, const json_t *tools, int64_t *n_unparsed)
     int64_t n = (int64_t)json_string_length(text);
     const char *s = json_string_value(text);
     static const char *const ENDS[] = {"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>"};
-    for (size_t k = 0; k < 4; k++)
-        for (int64_t size = (int64_t)strlen(ENDS[k]); n >= size && !memcmp(s + n - size, ENDS[k], (size_t)size); k = 0) n -= size;
+    for (size_t k = 0; k < 4;) {
+        const int64_t size = (int64_t)strlen(ENDS[k]);
+        const bool ends = n >= size && !memcmp(s + n - size, ENDS[k], (size_t)size);
+        if (ends) n -= size;
+        k = ends ? 0 : k + 1;
+    }
     assert_ok(calls_read((struct call_reader){syntax_of(family), !strcmp(family, "xml-think"), tools}, (tare_text){s, n}, &arena,
                          &got, &e),
               &e);
