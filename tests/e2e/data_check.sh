@@ -18,7 +18,7 @@ adds_up() {
     local all invalid valid sum
     grep -q ' of them invalid' err.txt || return 0
     read -r all invalid valid <<< "$(sed -n 's/^tare: .*: \([0-9]*\) rows, \([0-9]*\) of them invalid, \([0-9]*\) valid.*/\1 \2 \3/p' err.txt)"
-    sum=$(sed -n 's/^tare: \([0-9]*\) rows\{0,1\}: .*/\1/p' err.txt | paste -sd+ | bc)
+    sum=$(sed -n 's/^tare: \([0-9]*\) rows\{0,1\}: .*/\1/p' err.txt | awk '{ n += $1 } END { print n + 0 }')
     [ "$sum" = "$invalid" ] && [ $((invalid + valid)) = "$all" ] && [ "$(wc -l < report.jsonl)" = "$invalid" ] && ok || bad "the counts do not add up ($sum, $invalid, $valid, $all): $(cat err.txt)"
 }
 reason() { grep -qF "\"id\":\"$1\",\"reason\":\"$2" report.jsonl && ok || bad "row $1 is not reported as $2: $(cat report.jsonl)"; }
