@@ -188,14 +188,10 @@ static tare_status show_end(const struct plugin_episode *x, const char *how, str
 /* Takes an act, whose tool calls are in the syntax of Hermes. */
 static tare_status take_act(struct plugin_episode *x, tare_text text, struct err *e)
 {
-    OWNED(json_decrefp) json_t *tools = NULL;
     OWNED(arena_free) struct arena arena = {0};
     struct calls calls = {0};
     arena_init(&arena, "an act's calls");
-    if (x->tools.size) {
-        TRY(json_parse(x->tools.data, x->tools.size, "the environment's tools", &tools, e));
-        TRY(calls_read((struct call_reader){CALLS_HERMES, false, tools}, text, &arena, &calls, e));
-    }
+    if (x->tool_list) TRY(calls_read((struct call_reader){CALLS_HERMES, false, x->tool_list}, text, &arena, &calls, e));
     return plugin_episode_step(x, (struct episode_text){text, calls.call, calls.n, calls.n_unparsed}, e);
 }
 

@@ -180,15 +180,13 @@ static tare_status add_turn(json_t *messages, struct prompt_turn turn, struct er
 }
 
 /* The template's variables of a row, with the tools of a turn. row NULL: none. */
-static tare_status turn_variables(const struct row *row, tare_text tools, json_t **out, struct err *e)
+static tare_status turn_variables(const struct row *row, const json_t *tools, json_t **out, struct err *e)
 {
-    OWNED(json_decrefp) json_t *list = NULL;
     *out = NULL;
     if (row) TRY(row_variables(row, out, e));
-    if (!tools.size) return TARE_OK;
-    TRY(json_parse(tools.data, tools.size, "the environment's tools", &list, e));
+    if (!tools) return TARE_OK;
     if (!*out && !(*out = json_object())) return no_memory(e);
-    return add_tools(list, *out, "the environment", e);
+    return json_object_set(*out, "tools", (json_t *)(uintptr_t)tools) ? no_memory(e) : TARE_OK;
 }
 
 tare_status prompts_text_with(const struct prompts *p, const struct row *row, bool question, struct prompt_turn turn,
@@ -212,16 +210,15 @@ tare_status prompts_text_with(const struct prompts *p, const struct row *row, bo
 /* Renders a question and an answer that is a tool call. */
 static tare_status render_call(const struct prompts *p, struct str *out, struct err *e)
 {
-    OWNED(json_decrefp) json_t *variables = NULL;
+    OWNED(json_decrefp)
+    json_t *variables =
+        json_pack("{s:[{s:s, s:{s:s, s:s, s:{s:s, s:{s:{s:s, s:s}}}}}]}", "tools", "type", "function", "function", "name", "qzNAME",
+                  "description", "x", "parameters", "type", "object", "properties", "qzKEY", "type", "string", "description", "x");
     OWNED(json_decrefp)
     json_t *messages = json_pack("[{s:s, s:s}, {s:s, s:s, s:[{s:s, s:s, s:{s:s, s:{s:s}}}]}]", "role", "user", "content", "x",
                                  "role", "assistant", "content", "", "tool_calls", "id", "qzID00000", "type", "function",
                                  "function", "name", "qzNAME", "arguments", "qzKEY", "qzVALUE");
-    static const char TOOLS[] =
-        "[{\"type\": \"function\", \"function\": {\"name\": \"qzNAME\", \"description\": \"x\", \"parameters\": "
-        "{\"type\": \"object\", \"properties\": {\"qzKEY\": {\"type\": \"string\", \"description\": \"x\"}}}}}]";
-    if (!messages) return no_memory(e);
-    TRY(turn_variables(NULL, (tare_text){TOOLS, sizeof TOOLS - 1}, &variables, e));
+    if (!messages || !variables) return no_memory(e);
     return chat_render(p->chat, messages, false, variables, out, e);
 }
 

@@ -36,7 +36,7 @@ struct prompt_message {
 struct prompt_turn {
     const struct prompt_message *m; /* [n] */
     int64_t n;
-    tare_text tools; /* a JSON list for the template; replaces the row's; size 0: none */
+    const json_t *tools; /* a list for the template; replaces the row's; NULL: none */
 };
 /* Appends the prompt of a row that ends with more messages. question: after the row's own messages;
  * false: those alone, behind the system message if there is one. Chat only. */

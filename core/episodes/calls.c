@@ -1,11 +1,13 @@
 #define _GNU_SOURCE /* memmem */
 #include "episodes/calls.h"
 
+#include "template/chat.h"
+
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
-static const char BLOCK[] = "<tool_call>", BLOCK_END[] = "</tool_call>", THOUGHT[] = "<think>", THOUGHT_END[] = "</think>";
+static const char BLOCK[] = "<tool_call>", BLOCK_END[] = "</tool_call>";
 static const char FUNCTION[] = "<function=", FUNCTION_END[] = "</function>", VALUE[] = "<parameter=", VALUE_END[] = "</parameter>";
 
 /* A text that is read from front to back. */
@@ -263,17 +265,28 @@ static tare_status read_xml(struct found *f, struct reader r)
 
 /* ---------------------------------------------------------------- acts */
 
-/* Returns the text after the last thought. *ends_within: the text ends inside a thought. */
-static struct reader after_thought(struct reader r, bool open, bool *ends_within)
+/* Returns the first tag of a thought in a text, or NULL. opens: it is an opening one; only closing
+ * ones are looked for within a thought. *end: the text behind it. */
+static const char *next_tag(struct reader r, bool within, bool *opens, const char **end)
 {
-    for (;;) {
-        const char *next = find(r, open ? THOUGHT_END : THOUGHT);
-        if (!next && !open) next = find(r, THOUGHT_END); /* its beginning is not written */
-        if (!next) break;
-        open = begins_with((struct reader){next, r.end}, THOUGHT);
-        r.at = next + (open ? sizeof THOUGHT - 1 : sizeof THOUGHT_END - 1);
+    const char *first = NULL;
+    for (const struct chat_thought *t = CHAT_THOUGHTS; t->open; t++)
+        for (int k = within; k < 2; k++) {
+            const char *tag = k ? t->close : t->open, *at = find(r, tag);
+            if (!at || (first && at >= first)) continue;
+            first = at;
+            *opens = !k;
+            *end = at + strlen(tag);
+        }
+    return first;
+}
+
+/* Returns the text after the last thought. *within: the text ends inside a thought. */
+static struct reader after_thought(struct reader r, bool open, bool *within)
+{
+    while (next_tag(r, open, &open, &r.at)) {
     }
-    *ends_within = open;
+    *within = open;
     return r;
 }
 

@@ -5,7 +5,7 @@
  *   xml      <tool_call><function=f><parameter=k>value</parameter></function></tool_call>
  *                                                                      Qwen3-Coder, Qwen 3.5
  *
- * Calls that cannot be read are counted, not repaired. Text within a thought, <think> to </think>,
+ * Calls that cannot be read are counted, not repaired. Text within a thought (CHAT_THOUGHTS)
  * calls nothing. */
 #ifndef TARE_CORE_EPISODES_CALLS_H
 #define TARE_CORE_EPISODES_CALLS_H

@@ -130,7 +130,7 @@ static tare_status encode_rendered(const struct encode *x, tare_text text, const
 
 static struct prompt_turn turn_of(const struct plugin_episode *at, const struct rendered *r)
 {
-    return (struct prompt_turn){r->m, r->n, {at->tools.data ? at->tools.data : "", at->tools.size}};
+    return (struct prompt_turn){r->m, r->n, at->tool_list};
 }
 
 /* ---------------------------------------------------------------- turns */
@@ -156,7 +156,7 @@ tare_status encode_opening(const struct encode *x, const struct plugin_episode *
 {
     OWNED(rendered_free) struct rendered r = {0};
     const bool chat = prompts_are_chat(x->prompts);
-    if (chat && (at->n_messages || at->tools.size)) {
+    if (chat && (at->n_messages || at->tool_list)) {
         TRY(messages_of(x, at, &r, e));
         TRY(prompts_text_with(x->prompts, row, x->config->question || !at->n_messages, turn_of(at, &r), text, e));
         return encode_rendered(x, (tare_text){text->data, text->size}, &r, ids, e);
@@ -172,11 +172,7 @@ tare_status encode_opening(const struct encode *x, const struct plugin_episode *
 tare_status encode_check_tools(const struct encode *x, const struct plugin_episode *at, struct err *e)
 {
     OWNED(str_free) struct str with = {0}, without = {0};
-    OWNED(json_decrefp) json_t *tools = NULL;
     const struct prompt_message m = {.role = "user", .text = {"x", 1}};
-    const struct prompt_turn turn = {&m, 1, {at->tools.data, at->tools.size}};
-    TRY(json_parse(at->tools.data, at->tools.size, "the environment's tools", &tools, e));
-    if (!json_is_array(tools)) FAIL(e, TARE_E_PLUGIN, "environment %s: its tools must be a JSON list of schemas", x->name);
     if (x->syntax == CALLS_NONE && x->config->calls == CALLS_AUTO)
         FAIL(e, TARE_E_CONFIG,
              "environment %s offers tools, but %s; set environment.calls to hermes, llama or xml, or to none if its acts are texts",
@@ -184,8 +180,8 @@ tare_status encode_check_tools(const struct encode *x, const struct plugin_episo
              prompts_are_chat(x->prompts) ? "the chat template writes no tool calls in a known syntax" : "the prompts are plain");
     if (!prompts_are_chat(x->prompts)) return TARE_OK;
     const struct row none = {.where = "a trial prompt"};
-    TRY(prompts_text_with(x->prompts, &none, false, turn, &with, e));
-    TRY(prompts_text_with(x->prompts, &none, false, (struct prompt_turn){&m, 1, {0}}, &without, e));
+    TRY(prompts_text_with(x->prompts, &none, false, (struct prompt_turn){&m, 1, at->tool_list}, &with, e));
+    TRY(prompts_text_with(x->prompts, &none, false, (struct prompt_turn){&m, 1, NULL}, &without, e));
     if (with.size == without.size && !memcmp(with.data, without.data, (size_t)with.size))
         log_warn("environment %s offers tools, but the chat template does not show them to the model", x->name);
     return TARE_OK;

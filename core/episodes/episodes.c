@@ -128,7 +128,7 @@ static tare_status begin_episode(struct episodes *x, struct plugin_episode *at, 
     if (at->end)
         FAIL(e, TARE_E_PLUGIN, "%s: environment %s: the episode has ended before its first turn", row->where,
              x->instance->plugin->desc.name);
-    if (at->tools.size && !x->tools) {
+    if (at->tool_list && !x->tools) {
         x->tools = true;
         if (encode_check_tools(&x->encode, at, e)) return err_prefix(e, "%s", row->where);
     }
@@ -233,11 +233,9 @@ enum { ACTS_WITHOUT_CALL = 256 };
 static tare_status read_calls(struct episodes *x, struct played *p, struct episode_text *act, struct turn_notes *notes,
                               struct err *e)
 {
-    OWNED(json_decrefp) json_t *tools = NULL;
-    const struct str *offered = &p->episode.tools;
     struct calls calls;
-    TRY(json_parse(offered->data, offered->size, "the environment's tools", &tools, e));
-    TRY(calls_read((struct call_reader){x->encode.syntax, x->encode.in_thought, tools}, act->text, &x->text, &calls, e));
+    const struct call_reader by = {x->encode.syntax, x->encode.in_thought, p->episode.tool_list};
+    TRY(calls_read(by, act->text, &x->text, &calls, e));
     act->call = calls.call;
     act->n_calls = calls.n;
     act->n_unparsed = calls.n_unparsed;
@@ -260,7 +258,7 @@ static tare_status take_turn(struct episodes *x, struct played *p, const struct 
     struct turn_notes *notes = &p->turn[act->turn];
     arena_reset(&x->text);
     TRY(rollout_completion_text(&d, (struct completion_ids){act->ids + act->begin, n, FINISH_STOP}, &said.text, e));
-    if (p->episode.tools.size && x->encode.syntax != CALLS_NONE) TRY(read_calls(x, p, &said, notes, e));
+    if (p->episode.tool_list && x->encode.syntax != CALLS_NONE) TRY(read_calls(x, p, &said, notes, e));
     TRY(plugin_episode_step(&p->episode, said, e));
     notes->reward = p->episode.reward;
     return check_text_size(x, &p->episode, e);

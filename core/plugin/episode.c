@@ -96,7 +96,9 @@ void plugin_episode_close(struct plugin_episode *x)
     struct plugin_call call;
     struct str *const texts[] = {&x->said, &x->key, &x->tools, &x->note, &x->names};
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) str_free(texts[k]);
+    json_decref(x->tool_list);
     mem_free(x->message);
+    x->tool_list = NULL;
     x->message = NULL;
     x->n_messages = x->capacity = 0;
     if (!x->open) return;
@@ -104,6 +106,18 @@ void plugin_episode_close(struct plugin_episode *x)
     x->i->plugin->environment->close(x->i->self, x->session);
     plugin_leave(&call, x->i, "close", -1, TARE_OK, NULL);
     x->open = false;
+}
+
+static tare_status read_tools(struct plugin_episode *x, struct err *e)
+{
+    const char *name = x->i->plugin->desc.name;
+    json_decref(x->tool_list);
+    x->tool_list = NULL;
+    if (!x->tools.size) return TARE_OK;
+    if (json_parse(x->tools.data, x->tools.size, "its tools", &x->tool_list, e))
+        return err_prefix(e, "environment %s: reset", name);
+    if (json_is_array(x->tool_list)) return TARE_OK;
+    FAIL(e, TARE_E_PLUGIN, "environment %s: reset: its tools must be a JSON list of schemas", name);
 }
 
 tare_status plugin_episode_reset(struct plugin_episode *x, const tare_episode *episode, struct err *e)
@@ -115,7 +129,8 @@ tare_status plugin_episode_reset(struct plugin_episode *x, const tare_episode *e
     begin_observation(x, &o, true);
     plugin_enter(&call);
     const tare_status status = x->i->plugin->environment->reset(x->i->self, x->session, episode, &o.out, &call.error);
-    return end_observation(x, &o, "reset", plugin_leave(&call, x->i, "reset", -1, status, e), e);
+    TRY(end_observation(x, &o, "reset", plugin_leave(&call, x->i, "reset", -1, status, e), e));
+    return read_tools(x, e);
 }
 
 tare_status plugin_episode_step(struct plugin_episode *x, struct episode_text act, struct err *e)

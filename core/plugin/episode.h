@@ -9,6 +9,7 @@
 #ifndef TARE_CORE_PLUGIN_EPISODE_H
 #define TARE_CORE_PLUGIN_EPISODE_H
 
+#include "base/json.h"
 #include "plugin/plugin.h"
 
 /* A message of the last observation. The texts are parts of said and of names. */
@@ -25,6 +26,7 @@ struct plugin_episode {
     int64_t turn; /* acts so far */
     /* The last observation: its messages one after another, its streams, and its numbers. */
     struct str said, key, tools, note, names;
+    json_t *tool_list;               /* tools, read; NULL: none */
     struct episode_message *message; /* [n_messages] */
     int64_t n_messages, capacity;
     int32_t end, verdict;
@@ -34,8 +36,8 @@ struct plugin_episode {
 
 tare_status plugin_episode_open(struct plugin_instance *i, struct plugin_episode *out, struct err *e);
 void plugin_episode_close(struct plugin_episode *x); /* no-op for a zeroed one */
-/* Begins an episode. Refuses unknown roles, ends and verdicts, messages that are not valid UTF-8, and a
- * reward that is not finite. */
+/* Begins an episode. Refuses unknown roles, ends and verdicts, messages that are not valid UTF-8, tools
+ * that are not a JSON list, and a reward that is not finite. */
 tare_status plugin_episode_reset(struct plugin_episode *x, const tare_episode *episode, struct err *e);
 /* An act of the policy: its text, and the tool calls that were read from it. */
 struct episode_text {

@@ -198,18 +198,21 @@ tare_status chat_prompt(const struct chat *c, const json_t *messages, const json
     return assistant ? chat_continue(c, messages, extra, out, e) : chat_render(c, messages, true, extra, out, e);
 }
 
+/* As in plugins/verifiers/common/text.c, which cannot include this file. */
+const struct chat_thought CHAT_THOUGHTS[] = {{"<think>", "</think>"},           {"<thinking>", "</thinking>"},
+                                             {"<seed:think>", "</seed:think>"}, {"[THINK]", "[/THINK]"},
+                                             {"◁think▷", "◁/think▷"},           {NULL, NULL}};
+
 bool chat_opens_thought(const struct chat *c)
 {
-    /* as in plugins/verifiers/common/text.c */
-    static const char *const TAGS[] = {"<think>", "<thinking>", "<seed:think>", "[THINK]", "◁think▷"};
     OWNED(json_decrefp) json_t *messages = json_pack("[{s:s, s:s}]", "role", "user", "content", "1 + 1 = ?");
     OWNED(str_free) struct str text = {0};
     struct err refused = {0};
     if (!messages || chat_prompt(c, messages, NULL, &text, &refused)) return false;
     const tare_text prompt = strip_text((tare_text){text.data, text.size}, true);
-    for (size_t i = 0; i < sizeof TAGS / sizeof *TAGS; i++) {
-        const int64_t n = (int64_t)strlen(TAGS[i]);
-        if (prompt.size >= n && !memcmp(prompt.data + prompt.size - n, TAGS[i], (size_t)n)) return true;
+    for (const struct chat_thought *t = CHAT_THOUGHTS; t->open; t++) {
+        const int64_t n = (int64_t)strlen(t->open);
+        if (prompt.size >= n && !memcmp(prompt.data + prompt.size - n, t->open, (size_t)n)) return true;
     }
     return false;
 }

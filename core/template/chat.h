@@ -34,6 +34,11 @@ tare_status chat_prompt(const struct chat *c, const json_t *messages, const json
 /* Renders messages up to the end of the last message's content. */
 tare_status chat_continue(const struct chat *c, const json_t *messages, const json_t *extra, struct str *out, struct err *e);
 
+/* The tags around a thought, ending with {NULL}. */
+struct chat_thought {
+    const char *open, *close;
+};
+extern const struct chat_thought CHAT_THOUGHTS[];
 /* Returns whether the prompt of a question ends with a tag that opens a thought, so that completions
  * have only its closing tag. false if the template refuses the question. */
 bool chat_opens_thought(const struct chat *c);

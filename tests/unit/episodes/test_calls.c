@@ -4,6 +4,7 @@
 #include "base/fs.h"
 #include "check.h"
 #include "episodes/calls.h"
+#include "template/chat.h"
 
 #include <string.h>
 
@@ -202,9 +203,27 @@ static void as_peers(void **state)
     str_free(&text);
 }
 
+/* A thought ends at its own family's tag, also one that the prompt has opened. */
+static void thoughts_of_every_family(void **state)
+{
+    (void)state;
+    static const char CALL[] = "<tool_call>{\"name\": \"look\"}</tool_call>";
+    for (const struct chat_thought *t = CHAT_THOUGHTS; t->open; t++)
+        for (int opened = 0; opened < 2; opened++)
+            for (int closed = 0; closed < 2; closed++) {
+                char text[200];
+                struct calls got;
+                const int n = snprintf(text, sizeof text, "%shm %s%s%s", opened ? "" : t->open, closed ? "" : CALL,
+                                       closed ? t->close : "", closed ? CALL : "");
+                assert_ok(calls_read((struct call_reader){CALLS_HERMES, opened, NULL}, (tare_text){text, n}, &arena, &got, &e), &e);
+                if (got.n != closed || got.n_unparsed != !closed)
+                    fail_msg("%s: %lld calls, %lld unparsed", text, (long long)got.n, (long long)got.n_unparsed);
+            }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_peers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(as_peers), cmocka_unit_test(thoughts_of_every_family)};
     arena_init(&arena, "calls");
     const int status = cmocka_run_group_tests(tests, NULL, NULL);
     arena_free(&arena);
