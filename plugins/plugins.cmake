@@ -15,6 +15,26 @@ function(tare_plugin KIND NAME)
     set_property(GLOBAL APPEND PROPERTY TARE_PLUGINS plugin_${NAME})
 endfunction()
 
+# The plugin plugin_NAME asks a Python driver, which goes into it as a string, so that the plugin is one
+# file: user_file.py, then MORE files, then driver.py of its folder.
+function(tare_python_driver NAME MORE)
+    set(PROGRAM ${CMAKE_SOURCE_DIR}/plugins/verifiers/common/program)
+    target_sources(plugin_${NAME} PRIVATE ${PROGRAM}/left.c ${PROGRAM}/program.c ${PROGRAM}/driver.c)
+    target_link_libraries(plugin_${NAME} PRIVATE jansson)
+    # A json.py in the working directory must not replace the library's module; load_file restores the path.
+    set(DRIVER "import sys\nHERE = [p for p in sys.path if not p]\nsys.path = [p for p in sys.path if p]\n")
+    foreach(FILE ${PROGRAM}/user_file.py ${MORE} ${FOLDER}/driver.py)
+        set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${FILE})
+        file(READ ${FILE} TEXT)
+        string(APPEND DRIVER "${TEXT}\n\n")
+    endforeach()
+    string(REPLACE "\\" "\\\\" DRIVER "${DRIVER}")
+    string(REPLACE "\"" "\\\"" DRIVER "${DRIVER}")
+    string(REPLACE "\n" "\\n\"\n\"" DRIVER "${DRIVER}")
+    file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/generated/${NAME}/driver.inc CONTENT "\"${DRIVER}\"\n")
+    set_property(TARGET plugin_${NAME} APPEND PROPERTY INCLUDE_DIRECTORIES ${CMAKE_BINARY_DIR}/generated/${NAME})
+endfunction()
+
 # Adds a row to the program's list of built-in plugins (plugin.h), which names the package that a
 # missing plugin needs.
 function(tare_builtin KIND NAME PART BUILT)

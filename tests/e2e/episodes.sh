@@ -79,8 +79,6 @@ else
 fi
 killed_at update 4 train run.dir=killed && train run.dir=killed --resume && same killed || bad "killed and resumed: $(cat err.txt)"
 
-has() { grep -E -- "$2" "$1" > found.txt && ok || bad "$1 lacks $2"; }
-hasnt() { ! grep -E -- "$2" "$1" > found.txt && ok || bad "$1 has $2"; }
 hasnt run/metrics.jsonl '"policy/sampler_mismatch":[^0n]'
 has run/metrics.jsonl '"rollout/turns":2'
 has run/rollouts/step-000004.jsonl '"prompt":"g:"'

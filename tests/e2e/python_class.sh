@@ -4,8 +4,6 @@
 # with what the class says; its errors end the run with one message.
 . "$(dirname "$0")/common.inc"
 command -v python3 > /dev/null || skip "no python3"
-has() { grep -qE -- "$2" "$1" && ok || bad "$1 lacks $2"; }
-hasnt() { grep -qE -- "$2" "$1" && bad "$1 has $2" || ok; }
 same() { cmp -s "$1" "$2" && ok || bad "$1 and $2 differ"; }
 cat > store.py <<'PY'
 class Store:

@@ -1,6 +1,6 @@
 """Plays episodes of a user's class for the environment plugin python_class: one JSON object a line in, one a line out.
 
-argv: the file, the class, its arguments as JSON. The functions of schema.py precede this text (plugin.cmake).
+argv: the file, the class, its arguments as JSON. The functions of user_file.py and schema.py precede this text (plugin.cmake).
 In:  {"open": true}; {"close": id}; {"reset": id, "row": {...}, "seed": number, "max_turns": number};
      {"step": id, "text": "...", "calls": [{"id", "name", "arguments": JSON text}], "turn": number}
 Out: {"ready": true} first, then {"session": id} for open, {} for close, and for reset and step
@@ -8,8 +8,6 @@ Out: {"ready": true} first, then {"session": id} for open, {} for close, and for
      or {"error": "..."}.
 """
 import asyncio
-import importlib.machinery
-import importlib.util
 import inspect
 import json
 import math
@@ -20,23 +18,11 @@ import traceback
 RUNNING, DONE, TRUNCATED = 0, 1, 2
 
 
-def clean(text):
-    # a lone surrogate and NUL have no place in the JSON that is read
-    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
-
-
 def load(path, name):
-    path = os.path.abspath(path)
-    sys.path[:0] = [os.path.dirname(path), *HERE]
-    module = os.path.splitext(os.path.basename(path))[0]
-    if not module.isidentifier() or module in sys.modules or module in sys.stdlib_module_names:
-        module = "environment_file"
-    spec = importlib.util.spec_from_file_location(module, path, loader=importlib.machinery.SourceFileLoader(module, path))
-    loaded = sys.modules[module] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    made = getattr(loaded, name, None)
+    module = load_file(path, "environment_file")
+    made = getattr(module, name, None)
     if not callable(made):
-        found = [n for n, c in vars(loaded).items() if inspect.isclass(c) and c.__module__ == module]
+        found = [n for n, c in vars(module).items() if inspect.isclass(c) and c.__module__ == module.__name__]
         raise LookupError("no class named %s; there are %s" % (name, ", ".join(found) or "none"))
     return made
 
@@ -154,10 +140,7 @@ class Episodes:
 
 
 def main():
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    lines = os.fdopen(os.dup(0), "r", encoding="utf-8", newline="\n")
-    os.dup2(2, 1)  # what the class prints must not reach the answers
-    sys.stdin = open(os.devnull)
+    out, lines = pipes()
 
     def write(answer):
         print(json.dumps(answer), file=out, flush=True)

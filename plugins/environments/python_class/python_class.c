@@ -10,9 +10,9 @@
  * takes longer than `timeout`. The class is taken to repeat its answers (TARE_ENVIRONMENT_REPEATS):
  * what reset says is compared within a group, and `tare env check` plays episodes twice. */
 #include "../../common/built_in.h"
+#include "common/program/driver.h"
 #include "common/program/program.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tare/draft/environment.h>
@@ -52,16 +52,6 @@ static void destroy(void *instance)
     free(self);
 }
 
-/* The driver reports why it cannot start as {"error":"..."}. */
-static tare_status plain_error(tare_error *error)
-{
-    json_t *j = error->message[0] == '{' ? json_loads(error->message, 0, NULL) : NULL;
-    const json_t *why = json_object_get(j, "error");
-    if (json_is_string(why)) tare_fail(error, error->code, "%s", json_string_value(why));
-    json_decref(j);
-    return error->code;
-}
-
 static tare_status check_arguments(const char *text, tare_error *error)
 {
     json_t *j = json_loads(text, 0, NULL);
@@ -84,7 +74,7 @@ static tare_status create(const tare_setup *setup, void **out, tare_error *error
     const struct program_options options = {
         .host = setup->host, .argv = self->argv, .name = values[P_PYTHON].s, .says_ready = true, .start = values[P_START].f};
     if (!s) s = program_new(&options, &self->program, error);
-    if (!s && program_start(self->program, error)) s = plain_error(error);
+    if (!s && program_start(self->program, error)) s = driver_error(error);
     if (s)
         destroy(self);
     else
@@ -106,19 +96,8 @@ static tare_status ask(struct self *self, json_t *question, json_t **out, tare_e
     free(line);
     if (r == PROGRAM_LATE)
         return tare_fail(error, TARE_E_TIMEOUT, "%s took more than %g s for a turn", self->values[P_CLASS].s, timeout);
-    if (r != PROGRAM_ANSWERED) return plain_error(error);
-    json_t *j = json_loadb(reply.data, (size_t)reply.size, 0, NULL);
-    const json_t *wrong = json_object_get(j, "error");
-    tare_status s = TARE_OK;
-    if (json_is_string(wrong))
-        s = tare_fail(error, TARE_E_PLUGIN, "%.450s", json_string_value(wrong));
-    else if (!json_is_object(j))
-        s = tare_fail(error, TARE_E_PLUGIN, "python answered '%.*s'", (int)(reply.size < 200 ? reply.size : 200), reply.data);
-    if (s)
-        json_decref(j);
-    else
-        *out = j;
-    return s;
+    if (r != PROGRAM_ANSWERED) return driver_error(error);
+    return driver_answer(reply, out, error);
 }
 
 static tare_status open_session(void *instance, void **out, tare_error *error)

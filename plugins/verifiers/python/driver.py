@@ -4,10 +4,8 @@ argv: the file, the function, whether texts go as chat messages ("true"), the fi
 they are not known), which have to cover the function's parameters. In: {"prompts": [...], "completions": [...], "answers": [...],
 "rows": [{...}]}. Out: {"ready": true} first, then {"rewards": [number or null], "notes": [text], "metrics": [[name, number]]} for each
 line; or {"error": "..."}.
-The functions of sdk/python/tare_sdk/reward_call.py precede this text (plugin.cmake): rewards() calls the function.
+The functions of user_file.py and of sdk/python/tare_sdk/reward_call.py precede this text (plugin.cmake): rewards() calls the function.
 """
-import importlib.machinery
-import importlib.util
 import inspect
 import json
 import os
@@ -15,29 +13,14 @@ import sys
 
 
 def fail(out, text):
-    # a lone surrogate and NUL have no place in the JSON that is read
-    text = text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
-    print(json.dumps({"error": text}), file=out, flush=True)
-
-
-def module_name(path):
-    """Returns the name under which the file can be imported, so that other processes find what it defines."""
-    name = os.path.splitext(os.path.basename(path))[0]
-    return name if name.isidentifier() and name not in sys.modules and name not in getattr(sys, "stdlib_module_names", ()) else "reward_file"
+    print(json.dumps({"error": clean(text)}), file=out, flush=True)
 
 
 def load(path, name):
-    folder = os.path.dirname(os.path.abspath(path))
-    sys.path[:0] = [folder, *HERE]
-    path = os.path.abspath(path)
-    module = module_name(path)
-    spec = importlib.util.spec_from_file_location(module, path, loader=importlib.machinery.SourceFileLoader(module, path))  # whatever its ending
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # pickle, dataclasses, inspect and process pools look there
-    spec.loader.exec_module(module)
+    module = load_file(path, "reward_file")
     function = getattr(module, name, None)
     if not callable(function):
-        found = [n for n, f in vars(module).items() if inspect.isfunction(f) and f.__module__ == spec.name]
+        found = [n for n, f in vars(module).items() if inspect.isfunction(f) and f.__module__ == module.__name__]
         hint = "; set verifier.python.function = " + found[0] if len(found) == 1 else ""
         raise LookupError("no function named %s; there are %s%s" % (name, ", ".join(found) or "none", hint))
     return function
@@ -57,10 +40,7 @@ def answer(function, batch, messages):
 
 def main():
     path, name, messages = sys.argv[1], sys.argv[2], sys.argv[3] == "true"
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    lines = os.fdopen(os.dup(0), "r", encoding="utf-8", newline="\n")
-    os.dup2(2, 1)  # what the function prints must not reach the answers
-    sys.stdin = open(os.devnull)
+    out, lines = pipes()
     try:
         function = load(path, name)
     except BaseException as error:  # a SystemExit at import is the user's mistake as well

@@ -14,10 +14,10 @@
  * The function is taken to repeat its verdicts (TARE_VERIFIER_REPEATS), so that `tare audit` and
  * `tare reproduce` can check them. One that draws random numbers or asks a model is reported there
  * as a difference. */
+#include "common/program/driver.h"
 #include "common/program/program.h"
 #include "common/text.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tare/sdk.h>
@@ -63,16 +63,6 @@ static void destroy(void *self)
     free(p);
 }
 
-/* The driver reports why it cannot start as {"error":"..."}. */
-static tare_status plain_error(tare_error *error)
-{
-    json_t *j = error->message[0] == '{' ? json_loads(error->message, 0, NULL) : NULL;
-    const json_t *why = json_object_get(j, "error");
-    if (json_is_string(why)) tare_fail(error, error->code, "%s", json_string_value(why));
-    json_decref(j);
-    return error->code;
-}
-
 static tare_status create(const tare_setup *setup, void **self, tare_error *error)
 {
     const tare_value *values = setup->values;
@@ -93,7 +83,7 @@ static tare_status create(const tare_setup *setup, void **self, tare_error *erro
         .host = host, .argv = p->argv, .name = values[P_PYTHON].s, .says_ready = true, .start = values[P_START].f};
     if (!s) s = program_new(&options, &p->program, error);
     /* report a missing file, or a field that the function takes and no row has, before the run */
-    if (!s && program_start(p->program, error)) s = plain_error(error);
+    if (!s && program_start(p->program, error)) s = driver_error(error);
     if (s)
         destroy(p);
     else
@@ -158,13 +148,10 @@ static void record_metrics(const tare_host *host, const json_t *metrics)
 
 static tare_status read_reply(const struct python *p, tare_text reply, tare_verdict *const *out, int64_t n, tare_error *error)
 {
-    json_t *j = json_loadb(reply.data, (size_t)reply.size, 0, NULL);
-    const json_t *wrong = json_object_get(j, "error"), *rewards = json_object_get(j, "rewards");
-    tare_status s = TARE_OK;
-    if (json_is_string(wrong))
-        s = tare_fail(error, TARE_E_PLUGIN, "%.450s", json_string_value(wrong));
-    else if (!json_is_array(rewards) || (int64_t)json_array_size(rewards) != n)
-        s = tare_fail(error, TARE_E_PLUGIN, "python answered '%.*s'", (int)(reply.size < 200 ? reply.size : 200), reply.data);
+    json_t *j;
+    tare_status s = driver_answer(reply, &j, error);
+    const json_t *rewards = json_object_get(j, "rewards");
+    if (!s && (!json_is_array(rewards) || (int64_t)json_array_size(rewards) != n)) s = driver_refuse(reply, error);
     for (int64_t i = 0; i < n && !s; i++) {
         const json_t *reward = json_array_get(rewards, (size_t)i);
         const double x = json_number_value(reward);
@@ -194,7 +181,7 @@ static tare_status verify(void *self, const tare_completion *const *completions,
     const enum program_result r = program_ask(p->program, (tare_text){line, (int64_t)strlen(line)}, deadline, &reply, error);
     free(line);
     if (r == PROGRAM_ANSWERED) return read_reply(p, reply, out, n, error);
-    if (r != PROGRAM_LATE) return plain_error(error);
+    if (r != PROGRAM_LATE) return driver_error(error);
     tare_status s = TARE_OK;
     for (int64_t i = 0; i < n && !s; i++)
         s = verdict_set(out[i], TARE_VERDICT_TIMED_OUT, 0, (tare_text){0}, "the function took too long");

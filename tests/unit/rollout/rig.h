@@ -127,4 +127,24 @@ static inline struct rig_logprobs rig_compute_logprobs(struct rig *r, const stru
     return scores;
 }
 
+/* Asserts that two outputs have the same bits. Columns of episodes are compared if a has them. */
+static inline void rig_assert_same(const struct sample_output *a, const struct sample_output *b)
+{
+    const size_t n = (size_t)a->n, tokens = (size_t)a->n_tokens, turns = (size_t)a->n_turns;
+    assert_int_equal(a->n, b->n);
+    assert_int_equal(a->n_tokens, b->n_tokens);
+    assert_int_equal(a->n_turns, b->n_turns);
+    assert_memory_equal(a->token_begin, b->token_begin, (n + 1) * sizeof *a->token_begin);
+    assert_memory_equal(a->ids, b->ids, tokens * sizeof *a->ids);
+    assert_memory_equal(a->logprob, b->logprob, tokens * sizeof *a->logprob);
+    assert_memory_equal(a->entropy, b->entropy, tokens * sizeof *a->entropy);
+    assert_memory_equal(a->finish, b->finish, n);
+    if (!a->sampled) return;
+    assert_memory_equal(a->sampled, b->sampled, tokens);
+    assert_memory_equal(a->turn_begin, b->turn_begin, (n + 1) * sizeof *a->turn_begin);
+    assert_memory_equal(a->act_begin, b->act_begin, turns * sizeof *a->act_begin);
+    assert_memory_equal(a->act_end, b->act_end, turns * sizeof *a->act_end);
+    assert_memory_equal(a->turn_finish, b->turn_finish, turns);
+}
+
 #endif

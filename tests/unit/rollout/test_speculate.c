@@ -117,25 +117,6 @@ static void sample(struct rig *r, const struct setting *x, bool speculate, int d
     sampler_free(s);
 }
 
-static void assert_same(const struct sample_output *a, const struct sample_output *b)
-{
-    const size_t n = (size_t)a->n, tokens = (size_t)a->n_tokens, turns = (size_t)a->n_turns;
-    assert_int_equal(a->n, b->n);
-    assert_int_equal(a->n_tokens, b->n_tokens);
-    assert_int_equal(a->n_turns, b->n_turns);
-    assert_memory_equal(a->token_begin, b->token_begin, (n + 1) * sizeof *a->token_begin);
-    assert_memory_equal(a->ids, b->ids, tokens * sizeof *a->ids);
-    assert_memory_equal(a->logprob, b->logprob, tokens * sizeof *a->logprob);
-    assert_memory_equal(a->entropy, b->entropy, tokens * sizeof *a->entropy);
-    assert_memory_equal(a->finish, b->finish, n);
-    if (!a->sampled) return;
-    assert_memory_equal(a->sampled, b->sampled, tokens);
-    assert_memory_equal(a->turn_begin, b->turn_begin, (n + 1) * sizeof *a->turn_begin);
-    assert_memory_equal(a->act_begin, b->act_begin, turns * sizeof *a->act_begin);
-    assert_memory_equal(a->act_end, b->act_end, turns * sizeof *a->act_end);
-    assert_memory_equal(a->turn_finish, b->turn_finish, turns);
-}
-
 static void check_settings(uint64_t from, uint64_t to, bool episodes)
 {
     int64_t drafted = 0, accepted = 0, preempted = 0, stopped = 0;
@@ -149,7 +130,7 @@ static void check_settings(uint64_t from, uint64_t to, bool episodes)
         open_rig(&r, &x);
         sample(&r, &x, false, delay, &without, &plain);
         sample(&r, &x, true, delay, &with, &fast);
-        assert_same(&without, &with);
+        rig_assert_same(&without, &with);
         assert_int_equal(plain.drafted, 0);
         assert_int_equal(fast.new_tokens, plain.new_tokens);
         assert_true(fast.accepted <= fast.drafted);
