@@ -26,8 +26,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 LOADED = [("libopenmpi3", "several ranks"), ("libmicrohttpd12", "tare serve"), ("python3", "verifiers in Python")]
 INTRODUCTION = """Shared libraries in this wheel (folder tare_rlvr.libs). Each is the file of a Debian package, with its name and its
 paths to the others changed by auditwheel. The full texts are in the files PACKAGE.copyright next to this one.
-Sources: https://snapshot.debian.org/package/SOURCE/VERSION/. A library under the LGPL can be replaced: put your build
-of it in place of the file.
+Sources: https://snapshot.debian.org/package/SOURCE/VERSION/. A library under the LGPL can be replaced: replace
+the file by your build.
 
 """
 

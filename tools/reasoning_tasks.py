@@ -15,7 +15,7 @@ python it scores a completion with the task's own function:
     file = tools/reasoning_tasks.py
 
 The answer is the text between the last <answer> and </answer>, or the whole completion. The reward is the task's score, from 0 to 1;
-0 where the score raises an error on what is no answer.
+0 where the score raises an error because it cannot read the answer.
 """
 import argparse
 import functools

@@ -323,7 +323,7 @@ static tare_status warn_equal_prompts(const struct prompts *p, const struct data
     return TARE_OK;
 }
 
-/* data.system has no effect on rows with a system message of their own. */
+/* Warns about rows that have a system message, on which data.system has no effect. */
 static tare_status warn_own_system(const struct prompts *p, const struct dataset *d, struct err *e)
 {
     int64_t own = 0;

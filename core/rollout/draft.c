@@ -169,7 +169,7 @@ int64_t drafts_propose(const struct drafts *d, int64_t handle, int64_t most, int
     for (; n < most; n++) {
         const int64_t at = s->match.at + n;
         if (at >= from->n && from != s) break;
-        /* a sequence that repeats itself goes on with its drafts */
+        /* a sequence that repeats itself: the repetition continues with the drafts */
         ids[n] = at < from->n ? from->ids[at] : ids[at - from->n];
         chance[n] = all *= class_chance(s, s->run + n);
     }

@@ -63,7 +63,7 @@ struct speculation {
     struct drafts *drafts; /* NULL until the first use */
     int32_t *unread;       /* tokens that are not in drafts yet */
     int64_t unread_capacity;
-    /* Of running[i]: ids[i][0] is its newest token, and n[i] drafts follow it. */
+    /* ids[i][0] is the newest token of running[i], and n[i] drafts follow it. */
     int64_t total, n[SPECULATE_ROWS]; /* total: 0: the pass has no drafts, and the arrays are not set */
     int32_t ids[SPECULATE_ROWS][1 + DRAFT_MOST];
     double chance[SPECULATE_ROWS][DRAFT_MOST];

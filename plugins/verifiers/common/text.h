@@ -19,7 +19,7 @@ bool text_one_of(tare_text t, const char *const *list); /* ends with NULL; witho
 bool text_starts(tare_text t, int64_t at, const char *word, bool ignore_case);
 int64_t text_find(tare_text t, const char *word);      /* first occurrence; -1: none */
 int64_t text_find_last(tare_text t, const char *word); /* last occurrence; -1: none */
-/* Returns the text after the last tag that closes a thought (</think> and its kin); the whole text if
+/* Returns the text after the last tag that closes a thought (</think>, ...); the whole text if
  * there is none; empty if a thought is still open. opened: the prompt has opened the thought already,
  * so that a text without a closing tag is all thought. */
 tare_text text_after_thought(tare_text t, bool opened);
